@@ -1,0 +1,32 @@
+/** The border to the addon: everything the native side offers to TypeScript. */
+
+/** What one launch needs. */
+export interface LaunchRequest {
+  /** Absolute path of the launcher executable. */
+  launcher: string;
+  /** The encoded plan (`src/plan/encode.ts`); copied before the call returns. */
+  plan: Uint8Array;
+  /** Called once for each message from the launcher, with the descriptors that came along (close-on-exec, owned by the callee). */
+  onRecord(record: Buffer, descriptors: number[]): void;
+  /** Called exactly once, after the launcher was reaped and its last record was delivered. */
+  onExit(exitCode: number | null, signal: number | null): void;
+}
+
+/** A launcher that runs. The host's ends of the guest's pipes are close-on-exec, non-blocking and owned by the caller. */
+export interface Launch {
+  pid: number;
+  stdin: number;
+  stdout: number;
+  stderr: number;
+  /** Sends one command; false when the launcher is gone already. Never throws, never blocks. */
+  send(command: Uint8Array): boolean;
+  /** Closes the lifeline: the launcher ends the sandbox, cleans up and exits. Idempotent. */
+  hangUp(): void;
+  /** SIGKILL to the launcher itself, by pidfd: the last resort. Idempotent. */
+  kill(): void;
+}
+
+export interface Native {
+  /** Starts the launcher with posix_spawn. Throws an Error with `code`, `errno` and `syscall` when that fails. */
+  launch(request: LaunchRequest): Launch;
+}

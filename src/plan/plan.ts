@@ -1,0 +1,71 @@
+/** The validated description of one run, as the launcher gets it. `encode.ts` turns it into bytes. */
+export interface Plan {
+  namespaces: Namespaces;
+  /** Carry on without /proc where the kernel refuses a fresh one; never the host's. */
+  procOptional: boolean;
+  identity: Identity;
+  limits: PlanLimits;
+  cgroup: PlanCgroup | null;
+  /** Absolute path inside the sandbox. */
+  executable: string;
+  cwd: string;
+  hostname: string;
+  /** argv[0] included. */
+  argv: string[];
+  env: Record<string, string>;
+  /** In order of mounting: parents before what lies below them. */
+  mounts: Mount[];
+}
+
+export interface Namespaces {
+  user: boolean;
+  mount: boolean;
+  pid: boolean;
+  network: boolean;
+  ipc: boolean;
+  uts: boolean;
+  cgroup: boolean;
+}
+
+/** Who the guest is inside the sandbox and to the rest of the machine. */
+export interface Identity {
+  insideUid: number;
+  insideGid: number;
+  outsideUid: number;
+  outsideGid: number;
+}
+
+/** 0 means: no limit of this kind. */
+export interface PlanLimits {
+  memoryBytes: number;
+  pids: number;
+  /** Microseconds of cpu time per 100 ms of wall time. */
+  cpuQuotaUs: number;
+  cpuTimeMs: number;
+  openFiles: number;
+  fileSizeBytes: number;
+  /** Size and inode count of the one tmpfs behind every scratch directory. */
+  scratchBytes: number;
+  scratchInodes: number;
+  /** The launcher's own deadline, behind the host's. */
+  deadlineMs: number;
+}
+
+export type Controller = 'memory' | 'pids' | 'cpu' | 'cpuacct';
+
+export interface PlanCgroup {
+  version: 1 | 2;
+  /** Name of the run's own directory, created and removed by the launcher. */
+  name: string;
+  /** v2: one parent with its controllers; v1: one parent per hierarchy. */
+  parents: { controllers: Controller[]; directory: string }[];
+}
+
+/** `path` is absolute, inside the sandbox, without symlinks above its last part that the plan itself did not make. */
+export type Mount =
+  | { kind: 'bind'; path: string; source: string; writable: boolean; idMap: 'none' | 'required' | 'optional'; mayBeMissing: boolean }
+  | { kind: 'device'; path: string; source: string; minor: number }
+  | { kind: 'scratch'; path: string; mode: number }
+  | { kind: 'directory'; path: string; mode: number }
+  | { kind: 'symlink'; path: string; target: string }
+  | { kind: 'file'; path: string; mode: number; content: string };

@@ -1,0 +1,93 @@
+/** How a run ended. The first cause wins; later ones do not overwrite it. */
+export type Outcome =
+  | 'exit'
+  | 'timeout'
+  | 'canceled'
+  | 'overflow-stdout'
+  | 'overflow-stderr'
+  | 'spawn-error'
+  | 'out-of-memory'
+  | 'cpu-limit';
+
+/** One thing the kernel enforces on a run. */
+export type Fence =
+  | 'privileges'
+  | 'identity'
+  | 'filesystem'
+  | 'network'
+  | 'processes'
+  | 'memory'
+  | 'cpu';
+
+export interface FenceReport {
+  /** `enforced`: verified for this very run; `disabled`: not asked for, or taken down by the caller; `unavailable`: this host cannot. */
+  status: 'enforced' | 'disabled' | 'unavailable';
+  /** The mechanism, for example `netns` or `cgroup-v2`; for the other two states the reason in a few words. */
+  by: string;
+}
+
+export type Enforcement = Record<Fence, FenceReport>;
+
+/** What the run used, from the kernel's own counters; null where this host does not tell. */
+export interface Usage {
+  /** Milliseconds from launch to the end of the sandbox. */
+  wallMs: number;
+  cpuUserMs: number | null;
+  cpuSystemMs: number | null;
+  peakMemoryBytes: number | null;
+  /** Most processes and threads at one time, process 1 of the sandbox included. */
+  peakPids: number | null;
+  oomKills: number | null;
+  /** How often a fork or a new thread was refused by the process limit. */
+  pidsRefused: number | null;
+}
+
+/** Why the sandbox could not be set up or the command not be started. */
+export interface SandboxFailure {
+  /** What to branch on: a code of `src/errors.ts`. */
+  code: string;
+  /** The stage of the launch that failed (README lists them), or null when no stage was reached. */
+  stage: string | null;
+  syscall: string | null;
+  /** The errno's name, for example `ENOENT`, or null. */
+  errno: string | null;
+  /** What to do about it, ready to be typed where that is possible. */
+  hint: string;
+}
+
+/** One attempt of the guest to connect, allowed or refused. */
+export interface Connection {
+  /** Milliseconds since the epoch. */
+  at: number;
+  host: string;
+  port: number;
+  address: string | null;
+  verdict: 'allowed' | 'refused';
+  reason: string;
+  bytesSent: number;
+  bytesReceived: number;
+  durationMs: number;
+}
+
+/** The result of one run: always this shape, whatever happened. */
+export interface SandboxResult {
+  outcome: Outcome;
+  /** Set on `exit` only, and null there when the guest died of a signal. */
+  exitCode: number | null;
+  /** Set on `exit` only: the signal the guest died of, for example `SIGSEGV`. */
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+  stdoutTruncated: boolean;
+  stderrTruncated: boolean;
+  durationMs: number;
+  cwd: string;
+  cwdOwnedBySandbox: boolean;
+  nodeHeapMbApplied: number | null;
+  /** Not empty on `spawn-error` only. */
+  errorMessage: string;
+  error: SandboxFailure | null;
+  usage: Usage;
+  enforcement: Enforcement;
+  connections: Connection[];
+}
