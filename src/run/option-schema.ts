@@ -1,0 +1,181 @@
+import { constants as bufferLimits } from 'node:buffer';
+import { constants } from 'node:os';
+import { isAbsolute } from 'node:path';
+import type { Readable } from 'node:stream';
+
+import { z } from 'zod';
+
+const MIB = 1024 * 1024;
+const GIB_IN_MIB = 1024;
+/** setTimeout takes no more. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** The kernel's PID_MAX_LIMIT. */
+const MAX_PIDS = 4 * MIB;
+/** The default of fs.nr_open, above which setrlimit(2) refuses. */
+const MAX_OPEN_FILES = MIB;
+const MAX_MIB = 2 ** 20 * GIB_IN_MIB;
+
+/** NUL ends a C string early, and a lone surrogate has no UTF-8: both would reach the kernel as something else. */
+const UNSENDABLE = /[\0\p{Surrogate}]/u;
+
+const text = (expected: string) =>
+  z
+    .string(expected)
+    .refine((value) => !UNSENDABLE.test(value), 'must not contain a NUL character or a lone surrogate');
+
+const wholeNumber = (expected: string, min: number, max: number) =>
+  z.number(expected).int(expected).min(min, expected).max(max, `must be at most ${max}`);
+
+const positiveInteger = (max: number) => wholeNumber('must be a positive finite integer', 1, max);
+
+const absolutePath = text('must be an absolute path')
+  .refine(isAbsolute, 'must be an absolute path');
+
+const command = text('must be a non-empty string')
+  .min(1, 'must be a non-empty string')
+  .refine(
+    (value) => isAbsolute(value) || !value.includes('/'),
+    'must be an absolute path, or a name without a slash that is looked up in PATH',
+  );
+
+/** A value checked by its shape; `wrongType` tells `firstProblem` that this is a TypeError. */
+const shaped = <T>(check: (value: unknown) => boolean, expected: string) =>
+  z.custom<T>(check, { error: expected, abort: true, params: { wrongType: true } });
+
+const callback = shaped<(chunk: Buffer) => void>((value) => typeof value === 'function', 'must be a function')
+  .optional()
+  .transform((value) => value ?? null);
+
+const stdin = shaped<string | Uint8Array | Readable>(isStdin, 'must be a string, a Uint8Array or a Readable')
+  .optional()
+  .transform((value) => value ?? null);
+
+const signal = shaped<AbortSignal>(isAbortSignal, 'must be an AbortSignal')
+  .optional()
+  .transform((value) => value ?? null);
+
+const SIGNAL_EXPECTED = 'must be the name of a signal of Linux, for example "SIGTERM"';
+const shutdownSignal = z
+  .string(SIGNAL_EXPECTED)
+  .refine((value): value is NodeJS.Signals => Object.hasOwn(constants.signals, value), SIGNAL_EXPECTED)
+  .transform((value) => value as NodeJS.Signals)
+  .default('SIGTERM');
+
+// Not z.record: the names are data, "__proto__" included, and the values may be secrets that no message may show.
+const env = shaped<Record<string, string>>(isRecord, 'must be an object of strings')
+  .superRefine((value, context) => {
+    for (const [name, content] of Object.entries(value)) {
+      const expected = environmentProblem(name, content);
+      if (expected === null) continue;
+      const params = { wrongType: typeof content !== 'string' };
+      context.addIssue({ code: 'custom', path: [name], message: expected, params });
+    }
+  })
+  .transform((value) => Object.fromEntries(Object.entries(value)))
+  .default({});
+
+const filesystem = z
+  .strictObject(
+    {
+      read: z.array(absolutePath, 'must be an array of absolute paths').default([]),
+      write: z.array(absolutePath, 'must be an array of absolute paths').default([]),
+      tmpMb: positiveInteger(MAX_MIB).default(256),
+    },
+    'must be an object',
+  )
+  .prefault({});
+
+const limits = z
+  .strictObject(
+    {
+      memoryMb: positiveInteger(MAX_MIB).default(512),
+      pids: positiveInteger(MAX_PIDS).default(128),
+      // The kernel takes no quota below 1 ms a period of 100 ms.
+      cpus: z
+        .number('must be a positive finite number')
+        .min(0.01, 'must be a number of at least 0.01')
+        .max(8192, 'must be at most 8192')
+        .optional()
+        .transform((value) => value ?? null),
+      cpuTimeMs: optionalInteger(MAX_TIMER_MS),
+      openFiles: wholeNumber('must be a finite integer of at least 3', 3, MAX_OPEN_FILES).default(1024),
+      fileSizeMb: optionalInteger(MAX_MIB),
+    },
+    'must be an object',
+  )
+  .prefault({});
+
+const network = z.enum(['none', 'host'], {
+  error: ({ input }) =>
+    typeof input === 'object' && input !== null
+      ? "must be 'none' or 'host'; allowlists are not supported by this version"
+      : "must be 'none' or 'host'",
+});
+
+/** Messages are what was expected; `firstProblem` adds the field and what came. */
+export const optionsSchema = z.strictObject(
+  {
+    command,
+    args: z.array(text('must be a string'), 'must be an array of strings'),
+    cwd: absolutePath.optional().transform((value) => value ?? null),
+    cwdReadOnly: z.boolean('must be a boolean').default(false),
+    env,
+    timeoutMs: positiveInteger(MAX_TIMER_MS),
+    shutdownSignal,
+    gracePeriodMs: wholeNumber('must be a finite integer >= 0', 0, MAX_TIMER_MS).optional(),
+    stdin,
+    // The result is a string, and the engine has none longer than this.
+    maxStdoutBytes: positiveInteger(bufferLimits.MAX_STRING_LENGTH).default(8 * MIB),
+    maxStderrBytes: positiveInteger(bufferLimits.MAX_STRING_LENGTH).default(MIB),
+    nodeHeapMb: optionalInteger(MAX_MIB),
+    signal,
+    onStdout: callback,
+    onStderr: callback,
+    network: network.default('none'),
+    filesystem,
+    limits,
+    isolation: z.enum(['strict', 'best-effort'], "must be 'strict' or 'best-effort'").default('strict'),
+  },
+  'must be an object',
+);
+
+function optionalInteger(max: number) {
+  return positiveInteger(max)
+    .optional()
+    .transform((value) => value ?? null);
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isStdin(value: unknown): boolean {
+  if (typeof value === 'string' || value instanceof Uint8Array) return true;
+  // By shape, so that a Readable of another copy of the stream library is one as well.
+  const stream = value as { pipe?: unknown; on?: unknown; [Symbol.asyncIterator]?: unknown } | null;
+  return (
+    typeof stream === 'object' &&
+    stream !== null &&
+    typeof stream.pipe === 'function' &&
+    typeof stream.on === 'function' &&
+    typeof stream[Symbol.asyncIterator] === 'function'
+  );
+}
+
+function isAbortSignal(value: unknown): boolean {
+  const candidate = value as { aborted?: unknown; addEventListener?: unknown } | null;
+  return (
+    typeof candidate === 'object' &&
+    candidate !== null &&
+    typeof candidate.aborted === 'boolean' &&
+    typeof candidate.addEventListener === 'function'
+  );
+}
+
+function environmentProblem(name: string, value: unknown): string | null {
+  if (name === '' || name.includes('=') || UNSENDABLE.test(name)) {
+    return 'must have a name that is not empty and has no "=", NUL character or lone surrogate';
+  }
+  if (typeof value !== 'string') return 'must be a string';
+  return UNSENDABLE.test(value) ? 'must not contain a NUL character or a lone surrogate' : null;
+}
