@@ -1,0 +1,171 @@
+#include "init.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "control_file.h"
+#include "guest.h"
+#include "loopback.h"
+#include "privileges.h"
+#include "proc.h"
+#include "report.h"
+#include "root.h"
+
+namespace ringfence {
+namespace {
+
+bool EnterIdentity(const Plan& plan) {
+  // The raw calls: this process has one thread, and libc's wrappers want to tell the others.
+  if (plan.outsideUid != geteuid() || !plan.has(kUserNamespace)) {
+    if (syscall(SYS_setgroups, 0, nullptr) != 0 && errno != EPERM) return Fail(Stage::kIdentity, errno, "setgroups");
+  }
+  if (syscall(SYS_setresgid, plan.insideGid, plan.insideGid, plan.insideGid) != 0) return Fail(Stage::kIdentity, errno, "setresgid");
+  if (syscall(SYS_setresuid, plan.insideUid, plan.insideUid, plan.insideUid) != 0) return Fail(Stage::kIdentity, errno, "setresuid");
+  return true;
+}
+
+bool HoldLifeline(int launcher) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Fail(Stage::kLifeline, errno, "prctl PR_SET_PDEATHSIG");
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) return Fail(Stage::kLifeline, errno, "prctl PR_SET_DUMPABLE");
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return Fail(Stage::kLifeline, errno, "prctl PR_SET_CHILD_SUBREAPER");
+  // A launcher that died before the first call sends no signal any more; its socket tells.
+  pollfd poll_fd{launcher, POLLIN, 0};
+  if (poll(&poll_fd, 1, 0) > 0 && (poll_fd.revents & POLLHUP) != 0) return Fail(Stage::kLifeline, EPIPE, "poll", "launcher");
+  return true;
+}
+
+bool SetHostname(const Plan& plan) {
+  if (plan.has(kCgroupNamespace) && unshare(CLONE_NEWCGROUP) != 0) return Fail(Stage::kHostname, errno, "unshare", "cgroup namespace");
+  if (!plan.has(kUtsNamespace)) return true;
+  if (sethostname(plan.hostname, __builtin_strlen(plan.hostname)) != 0) return Fail(Stage::kHostname, errno, "sethostname");
+  return true;
+}
+
+bool BuildSandbox(const Plan& plan, Sources* sources, uint32_t* fences) {
+  if (!plan.has(kMountNamespace)) return true;
+  Root root;
+  bool procMounted = false;
+  if (!BuildRoot(plan, &root)) return false;
+  if (!BuildView(plan, *sources, &root)) return false;
+  if (!MountProc(plan, root, &procMounted)) return false;
+  if (!Pivot(&root)) return false;
+  if (procMounted) *fences |= kFenceProc;
+  return true;
+}
+
+// Order: see stages.def.
+bool SetUp(const Plan& plan, Sources* sources, bool sourcesPinned, int launcher, uint32_t* fences) {
+  Go go{};
+  ssize_t got;
+  while ((got = recv(launcher, &go, sizeof go, 0)) < 0 && errno == EINTR) {
+  }
+  if (got != sizeof go) return false; // the launcher gave up, and has said why
+  *fences = go.fences;
+  if (plan.has(kMountNamespace) && !sourcesPinned && !PinSources(plan, sources)) return false;
+  if (!EnterIdentity(plan)) return false;
+  if (!HoldLifeline(launcher)) return false;
+  if (!SetHostname(plan)) return false;
+  if (plan.has(kNetworkNamespace) && !BringLoopbackUp()) return false;
+  if (!BuildSandbox(plan, sources, fences)) return false;
+  if (!DropCapabilities()) return false;
+  if (!SetNoNewPrivileges()) return false;
+  return true;
+}
+
+// Without a pid namespace nobody else ends what the guest left behind: init is its subreaper.
+void KillOrphans() {
+  for (int round = 0; round < 10000; round++) {
+    char text[4096];
+    if (ReadControl(AT_FDCWD, "/proc/thread-self/children", text, sizeof text) != 0) return;
+    for (char* at = text; *at != 0;) {
+      char* end = nullptr;
+      const long pid = strtol(at, &end, 10);
+      if (end == at) break;
+      if (pid > 1) kill(static_cast<pid_t>(pid), SIGKILL);
+      at = end;
+    }
+    if (waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
+  }
+}
+
+// True once the guest itself has ended.
+bool Reap(pid_t guest, int* guestStatus) {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid == guest) {
+      *guestStatus = status;
+      return true;
+    }
+    if (pid <= 0) return false;
+  }
+}
+
+// Returns when the guest has ended (true) or the launcher is gone (false).
+bool Supervise(pid_t guest, int launcher, int signals, int* guestStatus) {
+  for (;;) {
+    if (Reap(guest, guestStatus)) return true;
+    pollfd fds[] = {{launcher, POLLIN, 0}, {signals, POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0 && errno != EINTR) return false;
+    if (fds[1].revents != 0) {
+      signalfd_siginfo info;
+      while (read(signals, &info, sizeof info) > 0) {
+      }
+    }
+    if (fds[0].revents != 0) {
+      Signal signal{};
+      if (recv(launcher, &signal, sizeof signal, MSG_DONTWAIT) != sizeof signal) return false;
+      kill(guest, signal.number);
+    }
+  }
+}
+
+} // namespace
+
+void RunInit(const Plan& plan, Sources* sources, bool sourcesPinned, Fd launcher) {
+  sigset_t blocked;
+  sigfillset(&blocked);
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
+  uint32_t fences = 0;
+  if (!SetUp(plan, sources, sourcesPinned, launcher.get(), &fences)) _exit(1);
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  Fd signals(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.valid()) {
+    Fail(Stage::kGuest, errno, "signalfd");
+    _exit(1);
+  }
+  const pid_t guest = fork();
+  if (guest < 0) {
+    Fail(Stage::kGuest, errno, "fork");
+    _exit(1);
+  }
+  if (guest == 0) RunGuest(plan, fences);
+  // From here on nothing of the guest's streams or of the host's socket is open in init.
+  close_range(0, 2, 0);
+  close(kControlFd);
+  GuestEnded ended{-1};
+  if (Supervise(guest, launcher.get(), signals.get(), &ended.waitStatus)) {
+    if (!plan.has(kPidNamespace)) KillOrphans();
+    send(launcher.get(), &ended, sizeof ended, MSG_NOSIGNAL);
+  } else if (!plan.has(kPidNamespace)) {
+    KillOrphans();
+  }
+  // As process 1 of a pid namespace: the kernel kills and reaps all that is left in it before this exit is seen outside.
+  _exit(0);
+}
+
+} // namespace ringfence

@@ -1,0 +1,4 @@
+#pragma once
+namespace ringfence {
+bool BringLoopbackUp();
+} // namespace ringfence
