@@ -1,0 +1,107 @@
+import { close, closeSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { constants } from 'node:os';
+
+import type { Launch, Native } from './native.js';
+import { decodeRecord, killCommand, RecordError, signalCommand } from './records.js';
+import type { LauncherRecord } from './records.js';
+
+/** How the launcher process itself ended. */
+export interface LauncherExit {
+  exitCode: number | null;
+  signal: number | null;
+}
+
+export interface LaunchEvents {
+  onRecord(record: LauncherRecord): void;
+  /** A message that is no record. The sandbox is being ended already. */
+  onNonsense(error: RecordError): void;
+  /** Called exactly once, after the last record. */
+  onExit(exit: LauncherExit): void;
+}
+
+export interface LaunchInput {
+  /** Absolute path of the launcher. */
+  launcher: string;
+  /** The encoded plan. */
+  plan: Uint8Array;
+  /** False: the guest gets end of file at once. */
+  withStdin: boolean;
+}
+
+/** One launcher that runs, with the host's ends of the guest's standard streams. */
+export interface RunningLaunch {
+  pid: number;
+  stdin: Socket | null;
+  stdout: Socket;
+  stderr: Socket;
+  /** Sends a signal to the guest process. */
+  signal(name: NodeJS.Signals): void;
+  /** Ends the sandbox at once. */
+  kill(): void;
+  /** Closes the lifeline, which ends the sandbox too. */
+  hangUp(): void;
+  /** SIGKILL to the launcher: for one that does not answer. */
+  killLauncher(): void;
+}
+
+/** Starts one launcher. @throws Error with `code`, `errno` and `syscall` when it cannot be started; nothing is left open then. */
+export function launch(native: Native, input: LaunchInput, events: LaunchEvents): RunningLaunch {
+  const started: Launch = native.launch({
+    launcher: input.launcher,
+    plan: input.plan,
+    onRecord(message, descriptors) {
+      // No record of this version comes with descriptors; one that does must not leak them.
+      for (const descriptor of descriptors) close(descriptor, () => undefined);
+      deliver(message, events, () => started.hangUp());
+    },
+    onExit: (exitCode, signal) => events.onExit({ exitCode, signal }),
+  });
+  return {
+    pid: started.pid,
+    ...streams(started, input.withStdin),
+    signal: (name) => void started.send(signalCommand(constants.signals[name])),
+    kill: () => void started.send(killCommand()),
+    hangUp: () => started.hangUp(),
+    killLauncher: () => started.kill(),
+  };
+}
+
+function deliver(message: Buffer, events: LaunchEvents, hangUp: () => void): void {
+  let record: LauncherRecord;
+  try {
+    record = decodeRecord(message);
+  } catch (error) {
+    if (!(error instanceof RecordError)) throw error;
+    hangUp();
+    events.onNonsense(error);
+    return;
+  }
+  events.onRecord(record);
+}
+
+function streams(started: Launch, withStdin: boolean): Pick<RunningLaunch, 'stdin' | 'stdout' | 'stderr'> {
+  const open = new Set([started.stdin, started.stdout, started.stderr]);
+  const sockets: Socket[] = [];
+  const adopt = (fd: number, direction: { readable?: boolean; writable?: boolean }): Socket => {
+    const socket = new Socket({ fd, readable: false, writable: false, ...direction });
+    open.delete(fd);
+    sockets.push(socket);
+    // The guest decides when a pipe breaks; it must not be able to break the host with it.
+    socket.on('error', () => undefined);
+    return socket;
+  };
+  try {
+    const stdout = adopt(started.stdout, { readable: true });
+    const stderr = adopt(started.stderr, { readable: true });
+    if (withStdin) return { stdin: adopt(started.stdin, { writable: true }), stdout, stderr };
+    open.delete(started.stdin);
+    closeSync(started.stdin);
+    return { stdin: null, stdout, stderr };
+  } catch (error) {
+    for (const socket of sockets) socket.destroy();
+    for (const fd of open) closeSync(fd);
+    started.hangUp();
+    throw error;
+  }
+}
