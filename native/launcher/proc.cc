@@ -4,6 +4,7 @@
 #include <cstring>
 #include <sys/stat.h>
 
+#include "control_file.h"
 #include "mount_api.h"
 #include "report.h"
 
@@ -59,6 +60,16 @@ bool MakeReadOnly(int proc, const char* name) {
   return true;
 }
 
+// A nested user namespace would hand the guest every capability over its own mounts and networks, and with them most of the
+// kernel's attack surface. The count is per user namespace: this one lets the guest make none.
+bool ForbidNesting(int proc) {
+  constexpr const char* kCount = "sys/user/max_user_namespaces";
+  const int error = WriteControl(proc, kCount, "0");
+  if (error != 0) return Fail(Stage::kProc, error, "write", kCount);
+  if (ReadNumber(proc, kCount) != 0) return Fail(Stage::kProc, ERANGE, "read back", kCount);
+  return true;
+}
+
 // Only a /proc of this pid namespace calls this process 1.
 bool ShowsOwnNamespace(int proc) {
   char self[16];
@@ -80,6 +91,7 @@ bool MountProc(const Plan& plan, const Root& root, bool* mounted) {
   }
   if (Attach(proc.get(), target.get()) != 0) return Fail(Stage::kProc, errno, "move_mount", "/proc");
   if (!ShowsOwnNamespace(proc.get())) return Fail(Stage::kProc, ESRCH, "read back", "/proc/self");
+  if (plan.has(kUserNamespace) && !ForbidNesting(proc.get())) return false;
   if (!MakeReadOnly(proc.get(), "sys")) return false;
   if (!Mask(root, proc.get())) return false;
   *mounted = true;
