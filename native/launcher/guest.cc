@@ -3,8 +3,11 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "privileges.h"
@@ -60,7 +63,7 @@ void ResetSignals() {
 
 } // namespace
 
-void RunGuest(const Plan& plan, uint32_t fences) {
+void RunGuest(const Plan& plan, uint32_t fences, GuestFailure* failure) {
   bool ready = true;
   if (setsid() < 0) ready = Fail(Stage::kSession, errno, "setsid");
   umask(022);
@@ -74,10 +77,19 @@ void RunGuest(const Plan& plan, uint32_t fences) {
     Fail(Stage::kExec, errno, "close_range");
     _exit(1);
   }
+  if (plan.filterLength != 0) fences |= kFenceSystemCalls;
   SendReady(fences);
+  if (plan.filterLength != 0) {
+    const sock_fprog program{static_cast<unsigned short>(plan.filterLength),
+                             reinterpret_cast<sock_filter*>(const_cast<char*>(plan.filter))};
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
+      *failure = {Stage::kSystemCalls, errno, "seccomp"};
+      _exit(126);
+    }
+  }
   execve(plan.executable, plan.argv, plan.env);
-  Fail(Stage::kExec, errno, "execve", plan.executable);
-  _exit(errno == ENOENT ? 127 : 126);
+  *failure = {Stage::kExec, errno, "execve"};
+  _exit(failure->error == ENOENT ? 127 : 126);
 }
 
 } // namespace ringfence

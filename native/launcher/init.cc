@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "control_file.h"
+#include "egress.h"
 #include "guest.h"
 #include "loopback.h"
 #include "privileges.h"
@@ -78,6 +79,7 @@ bool SetUp(const Plan& plan, Sources* sources, bool sourcesPinned, int launcher,
   if (!HoldLifeline(launcher)) return false;
   if (!SetHostname(plan)) return false;
   if (plan.has(kNetworkNamespace) && !BringLoopbackUp()) return false;
+  if (plan.has(kEgress) && !OpenEgress(plan)) return false;
   if (!BuildSandbox(plan, sources, fences)) return false;
   if (!DropCapabilities()) return false;
   if (!SetNoNewPrivileges()) return false;
@@ -87,18 +89,21 @@ bool SetUp(const Plan& plan, Sources* sources, bool sourcesPinned, int launcher,
 struct GuestStart {
   const Plan* plan;
   uint32_t fences;
+  GuestFailure failure;
 };
 
 int EnterGuest(void* start) {
-  const GuestStart* at = static_cast<const GuestStart*>(start);
-  RunGuest(*at->plan, at->fences);
+  GuestStart* at = static_cast<GuestStart*>(start);
+  RunGuest(*at->plan, at->fences, &at->failure);
 }
 
 // As vfork(2), on a stack of its own: no page table is copied, and init sleeps until the execve.
 pid_t StartGuest(const Plan& plan, uint32_t fences) {
   alignas(16) static char stack[65536];
-  GuestStart start{&plan, fences};
-  return clone(EnterGuest, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
+  GuestStart start{&plan, fences, {}};
+  const pid_t guest = clone(EnterGuest, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
+  if (start.failure.error != 0) Fail(start.failure.stage, start.failure.error, start.failure.syscall, plan.executable);
+  return guest;
 }
 
 // Without a pid namespace nobody else ends what the guest left behind: init is its subreaper.

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <linux/filter.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -92,6 +93,24 @@ const char* ReadCgroup(Reader& in, Plan* plan) {
   return nullptr;
 }
 
+const char* ReadPorts(Reader& in, Plan* plan) {
+  if (!in.Number(&plan->portCount) || plan->portCount > kMaxPorts) return "too many ports";
+  for (uint32_t i = 0; i < plan->portCount; i++) {
+    uint32_t port = 0;
+    if (!in.Number(&port) || port < 1 || port > 65535) return "a port is out of range";
+    plan->ports[i] = static_cast<uint16_t>(port);
+  }
+  return nullptr;
+}
+
+const char* ReadFilter(Reader& in, Plan* plan) {
+  uint32_t bytes = 0;
+  if (!in.String(&plan->filter, &bytes)) return "the filter is malformed";
+  if (bytes % sizeof(sock_filter) != 0 || bytes / sizeof(sock_filter) > kMaxFilter) return "the filter is no program";
+  plan->filterLength = bytes / sizeof(sock_filter);
+  return nullptr;
+}
+
 const char* ReadMounts(Reader& in, Plan* plan) {
   if (!in.Number(&plan->mountCount) || plan->mountCount > kMaxMounts) return "too many mounts";
   for (uint32_t i = 0; i < plan->mountCount; i++) {
@@ -127,6 +146,8 @@ const char* ParsePlan(const uint8_t* bytes, size_t size, Plan* plan) {
   if (!in.String(&plan->hostname)) return "hostname is malformed";
   if (!in.Strings(&plan->argv) || plan->argv[0] == nullptr) return "argv is malformed or empty";
   if (!in.Strings(&plan->env)) return "env is malformed";
+  if (const char* wrong = ReadPorts(in, plan)) return wrong;
+  if (const char* wrong = ReadFilter(in, plan)) return wrong;
   if (const char* wrong = ReadMounts(in, plan)) return wrong;
   if (!in.AtEnd()) return "bytes after the end";
   return nullptr;

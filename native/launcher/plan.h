@@ -6,6 +6,8 @@
 namespace ringfence {
 
 constexpr uint32_t kMaxMounts = 256;
+constexpr uint32_t kMaxPorts = 100; // two descriptors each in one SCM_RIGHTS message
+constexpr uint32_t kMaxFilter = 4096; // BPF_MAXINSNS
 constexpr uint32_t kMaxCgroupParents = 8;
 constexpr uint32_t kMaxStrings = 1u << 18; // argv and env, each
 
@@ -36,6 +38,10 @@ struct Plan {
   const char* hostname;
   char** argv;
   char** env;
+  uint32_t portCount;
+  uint16_t ports[kMaxPorts];
+  const char* filter;
+  uint32_t filterLength; // instructions
   uint32_t mountCount;
   Mount mounts[kMaxMounts];
 

@@ -1,0 +1,178 @@
+#include "egress.h"
+
+#include <cerrno>
+#include <cstring>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fd.h"
+#include "report.h"
+
+namespace ringfence {
+namespace {
+
+constexpr uint16_t kDnsPort = 53;
+constexpr int kBacklog = 1024;
+constexpr int kWatchBuffer = 1 << 20;
+
+struct RouteRequest {
+  nlmsghdr header;
+  rtmsg route;
+  rtattr attribute;
+  uint32_t device;
+};
+
+// `ip route add local default dev lo`: a connect to any address comes to a listener of this namespace, or is refused at once.
+int AddLocalDefaultRoute(int netlink, unsigned char family, uint32_t loopback) {
+  RouteRequest request{};
+  request.header.nlmsg_len = sizeof request;
+  request.header.nlmsg_type = RTM_NEWROUTE;
+  request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+  request.route.rtm_family = family;
+  request.route.rtm_table = RT_TABLE_LOCAL;
+  request.route.rtm_protocol = RTPROT_BOOT;
+  request.route.rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;
+  request.route.rtm_type = RTN_LOCAL;
+  request.attribute.rta_type = RTA_OIF;
+  request.attribute.rta_len = RTA_LENGTH(sizeof request.device);
+  request.device = loopback;
+  if (send(netlink, &request, sizeof request, 0) != sizeof request) return errno;
+  struct {
+    nlmsghdr header;
+    nlmsgerr error;
+    char rest[256];
+  } answer{};
+  if (recv(netlink, &answer, sizeof answer, 0) < static_cast<ssize_t>(sizeof answer.header + sizeof(int))) return EIO;
+  return answer.header.nlmsg_type == NLMSG_ERROR ? -answer.error.error : EPROTO;
+}
+
+bool AddRoutes(bool* hasIpv6) {
+  Fd netlink(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (!netlink.valid()) return Fail(Stage::kEgress, errno, "socket", "AF_NETLINK");
+  const uint32_t loopback = if_nametoindex("lo");
+  if (loopback == 0) return Fail(Stage::kEgress, errno, "if_nametoindex", "lo");
+  int error = AddLocalDefaultRoute(netlink.get(), AF_INET, loopback);
+  if (error != 0) return Fail(Stage::kEgress, error, "RTM_NEWROUTE", "local 0.0.0.0/0");
+  // A machine without IPv6 has no IPv6 address to reach either.
+  error = AddLocalDefaultRoute(netlink.get(), AF_INET6, loopback);
+  *hasIpv6 = error == 0;
+  if (error != 0 && error != EAFNOSUPPORT && error != EOPNOTSUPP && error != EACCES) {
+    return Fail(Stage::kEgress, error, "RTM_NEWROUTE", "local ::/0");
+  }
+  return true;
+}
+
+bool Bind(int fd, uint32_t address, uint16_t port) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  at.sin_addr.s_addr = htonl(address);
+  return bind(fd, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
+}
+
+bool BindIpv6(int fd, uint16_t port) {
+  const int only = 1;
+  if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only) != 0) return false;
+  sockaddr_in6 at{};
+  at.sin6_family = AF_INET6;
+  at.sin6_port = htons(port);
+  return bind(fd, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
+}
+
+Fd OpenListener(int family, uint32_t address, uint16_t port) {
+  Fd fd(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return fd;
+  // Port 53 may be allowed to a literal and is taken on 127.0.0.1: the more specific socket wins.
+  const int share = 1;
+  if (setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &share, sizeof share) != 0) return Fd();
+  const bool bound = family == AF_INET ? Bind(fd.get(), address, port) : BindIpv6(fd.get(), port);
+  if (!bound || listen(fd.get(), kBacklog) != 0) return Fd();
+  return fd;
+}
+
+Fd OpenDnsUdp() {
+  Fd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (fd.valid() && !Bind(fd.get(), INADDR_LOOPBACK, kDnsPort)) return Fd();
+  return fd;
+}
+
+// Sees, once each, the packets that open something: TCP with SYN and without ACK, and UDP. What no listener answers is
+// refused by the kernel; this is how the host's log knows of it all the same. Offsets are from the network header.
+Fd OpenWatch() {
+  constexpr unsigned kProtocol = static_cast<unsigned>(SKF_AD_OFF) + SKF_AD_PROTOCOL;
+  constexpr unsigned kPacketType = static_cast<unsigned>(SKF_AD_OFF) + SKF_AD_PKTTYPE;
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kPacketType),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 16, 0), // on loopback each packet passes twice
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kProtocol),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 7, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 13),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 10, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 10),
+      BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
+      BPF_STMT(BPF_LD | BPF_B | BPF_IND, 13),
+      BPF_JUMP(BPF_JMP | BPF_JA, 4, 0, 0),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 4, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 4),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 40 + 13),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, 128),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  };
+  Fd fd(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return fd;
+  const sock_fprog filter{sizeof program / sizeof program[0], program};
+  const int buffer = kWatchBuffer;
+  sockaddr_ll any{};
+  any.sll_family = AF_PACKET;
+  any.sll_protocol = htons(ETH_P_ALL);
+  // The filter first: an unbound packet socket sees nothing.
+  if (setsockopt(fd.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) != 0 ||
+      setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer) != 0 ||
+      bind(fd.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) != 0) {
+    return Fd();
+  }
+  return fd;
+}
+
+} // namespace
+
+bool OpenEgress(const Plan& plan) {
+  bool hasIpv6 = false;
+  if (!AddRoutes(&hasIpv6)) return false;
+  Fd owned[3 + 2 * kMaxPorts];
+  int numbers[3 + 2 * kMaxPorts];
+  int count = 0;
+  const auto add = [&](Fd fd, const char* what) {
+    if (!fd.valid()) return Fail(Stage::kEgress, errno, "socket", what);
+    numbers[count] = fd.get();
+    owned[count++] = static_cast<Fd&&>(fd);
+    return true;
+  };
+  if (!add(OpenDnsUdp(), "udp 127.0.0.1:53")) return false;
+  if (!add(OpenListener(AF_INET, INADDR_LOOPBACK, kDnsPort), "tcp 127.0.0.1:53")) return false;
+  if (!add(OpenWatch(), "packet")) return false;
+  for (uint32_t i = 0; i < plan.portCount; i++) {
+    if (!add(OpenListener(AF_INET, INADDR_ANY, plan.ports[i]), "tcp 0.0.0.0")) return false;
+  }
+  for (uint32_t i = 0; hasIpv6 && i < plan.portCount; i++) {
+    if (!add(OpenListener(AF_INET6, 0, plan.ports[i]), "tcp [::]")) return false;
+  }
+  Record record{};
+  record.kind = static_cast<uint32_t>(RecordKind::kSockets);
+  record.stage = static_cast<uint32_t>(Stage::kEgress);
+  record.waitStatus = hasIpv6 ? 1 : 0;
+  if (!SendDescriptors(record, numbers, count)) return Fail(Stage::kEgress, errno, "sendmsg", "sockets");
+  return true;
+}
+
+} // namespace ringfence
