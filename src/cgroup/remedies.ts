@@ -1,0 +1,106 @@
+import type { CgroupCode, CgroupProblem } from './placement.js';
+
+export function problem(code: CgroupCode, hint: string): CgroupProblem {
+  return { kind: 'unavailable', code, hint };
+}
+
+const SCOPE = 'systemd-run --user --scope -p Delegate=yes -- COMMAND';
+
+export function notMounted(): CgroupProblem {
+  return problem(
+    'CGROUP_MISSING',
+    'no cgroup file system is mounted; as root: mount -t cgroup2 none /sys/fs/cgroup ' +
+      '(in a container, start it with /sys/fs/cgroup mounted)',
+  );
+}
+
+/** The kernel lists no such controller anywhere: it is compiled out or switched off at boot. */
+export function controllerSwitchedOff(controllers: readonly string[]): CgroupProblem {
+  return problem(
+    'CGROUP_MISSING',
+    `this kernel offers no ${controllers.join(' and no ')} controller; ` +
+      `boot it with ${controllers.map((name) => `cgroup_enable=${name}`).join(' ')}`,
+  );
+}
+
+export function splitHierarchies(): CgroupProblem {
+  return problem(
+    'CGROUP_MISSING',
+    'memory and pids are not both on cgroup v1 or both on v2; boot with systemd.unified_cgroup_hierarchy=1',
+  );
+}
+
+export function unreachable(path: string): CgroupProblem {
+  return problem(
+    'CGROUP_UNREACHABLE',
+    `no mount shows this process's own cgroup (${path}); mount the hierarchy at /sys/fs/cgroup, start the container ` +
+      'with --cgroupns=private, or set RINGFENCE_CGROUP to a cgroup that this account may divide',
+  );
+}
+
+export function readOnly(mountPoint: string): CgroupProblem {
+  return problem(
+    'CGROUP_READ_ONLY',
+    `${mountPoint} is mounted read-only; as root: mount -o remount,rw ${mountPoint} ` +
+      '(in a container: docker run --privileged --cgroupns=private …, or podman run --systemd=always …)',
+  );
+}
+
+export function notDelegated(version: 1 | 2, directories: readonly string[], uid: number): CgroupProblem {
+  const list = directories.join(' ');
+  if (version === 2) {
+    return problem(
+      'CGROUP_NOT_DELEGATED',
+      `uid ${uid} may not make cgroups in ${list}; start the program with: ${SCOPE} ` +
+        '(a service: Delegate=yes in its [Service] section)',
+    );
+  }
+  const made = directories.map((directory) => `${directory === '/' ? '' : directory}/ringfence`).join(' ');
+  return problem(
+    'CGROUP_NOT_DELEGATED',
+    `uid ${uid} may not make cgroups in ${list}; as root: mkdir -p ${made} && chown -R ${uid} ${made}; ` +
+      `then start the program with RINGFENCE_CGROUP=${directories[0] ?? ''}/ringfence`,
+  );
+}
+
+/** clone3(CLONE_INTO_CGROUP) needs write access to cgroup.procs of the common ancestor of both ends. */
+export function notContained(ancestor: string, uid: number): CgroupProblem {
+  return problem(
+    'CGROUP_NOT_DELEGATED',
+    `uid ${uid} may not move processes below ${ancestor}; start the program inside the delegated subtree, for example ` +
+      `with: ${SCOPE}`,
+  );
+}
+
+export function controllersMissing(directory: string, missing: readonly string[], uid: number): CgroupProblem {
+  const enable = missing.map((name) => `+${name}`).join(' ');
+  const above = directory.slice(0, directory.lastIndexOf('/')) || '/';
+  const remedy =
+    uid === 0
+      ? `as root: echo "${enable}" > ${above}/cgroup.subtree_control`
+      : `for user sessions, as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' ` +
+        '> /etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload, then log in again ' +
+        `and start the program with: ${SCOPE}`;
+  return problem('CGROUP_CONTROLLER_MISSING', `${directory} does not have ${missing.join(' and ')}; ${remedy}`);
+}
+
+export function busy(directory: string): CgroupProblem {
+  return problem(
+    'CGROUP_BUSY',
+    `${directory} holds processes other than this one, so it cannot hand memory and pids down to children; ` +
+      `give the program a cgroup of its own: ${SCOPE} (as root: systemd-run --scope -p Delegate=yes -- COMMAND)`,
+  );
+}
+
+export function overrideInvalid(value: string, reason: string): CgroupProblem {
+  return problem(
+    'CGROUP_OVERRIDE_INVALID',
+    `RINGFENCE_CGROUP (${value}) ${reason}; make the cgroup first, or unset the variable to use the program's own`,
+  );
+}
+
+/** Anything the kernel answered that has no better name. */
+export function unexpected(action: string, error: unknown): CgroupProblem {
+  const code = (error as NodeJS.ErrnoException).code ?? String(error);
+  return problem('CGROUP_UNREACHABLE', `${action}: ${code}; set RINGFENCE_CGROUP to a cgroup that this account may divide`);
+}
