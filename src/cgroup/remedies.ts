@@ -88,7 +88,8 @@ export function busy(directory: string): CgroupProblem {
   return problem(
     'CGROUP_BUSY',
     `${directory} holds processes other than this one, so it cannot hand memory and pids down to children; ` +
-      `give the program a cgroup of its own: ${SCOPE} (as root: systemd-run --scope -p Delegate=yes -- COMMAND)`,
+      `start the program alone in a cgroup of its own: ${SCOPE} (as root: systemd-run --scope -p Delegate=yes -- COMMAND), ` +
+      'or set RINGFENCE_CGROUP to an empty cgroup beside this one',
   );
 }
 

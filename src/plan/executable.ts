@@ -1,4 +1,4 @@
-import { closeSync, constants, lstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, lstatSync, openSync, readSync, readlinkSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { access, open, stat } from 'node:fs/promises';
 import { posix } from 'node:path';
@@ -73,21 +73,28 @@ async function inspect(path: string, base: BaseView): Promise<Executable | Failu
 }
 
 /**
- * A plain file directly in one of the system's command directories: three quick calls on a local disk, where four trips
- * through the thread pool would take longer than the launch itself. Null when it is anything else.
+ * A file directly in one of the system's command directories, or one link away in another of them: a few quick calls on a
+ * local disk, where four trips through the thread pool would take longer than the launch itself. Null when it is anything
+ * else.
  */
 function inspectInBaseView(path: string, base: BaseView): Executable | Failure | null {
   const directory = base.commandDirectories.get(parentOf(path));
-  if (directory === undefined) return null;
   const name = nameOf(path);
-  if (name === '' || name === '.' || name === '..') return null;
+  if (directory === undefined || name === '' || name === '.' || name === '..') return null;
   try {
-    const info = lstatSync(path, { throwIfNoEntry: false });
+    const entry = `${directory}/${name}`;
+    let info = lstatSync(entry, { throwIfNoEntry: false });
     if (info === undefined) return 'ENOENT';
-    if (!info.isFile()) return info.isDirectory() ? 'EACCES' : null;
-    if ((info.mode & 0o111) === 0) return 'EACCES';
-    const real = `${directory}/${name}`;
-    return { path, entry: real, real, mode: info.mode, head: readHeadSync(real) };
+    let real = entry;
+    if (info.isSymbolicLink()) {
+      const target = posix.resolve(directory, readlinkSync(entry));
+      const targetDirectory = base.commandDirectories.get(parentOf(target));
+      if (targetDirectory === undefined) return null;
+      real = `${targetDirectory}/${nameOf(target)}`;
+      info = lstatSync(real, { throwIfNoEntry: false });
+    }
+    if (info?.isFile() !== true || (info.mode & 0o111) === 0) return null;
+    return { path, entry, real, mode: info.mode, head: readHeadSync(real) };
   } catch {
     // A name too long, a directory that just went: the other way finds the right words for it.
     return null;

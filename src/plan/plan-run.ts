@@ -1,5 +1,6 @@
+import { chown, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 
 import type { HostFacts } from '../host/facts.js';
 import type { RunOptions } from '../run/options.js';
@@ -18,6 +19,7 @@ import { needsIdMap, planIdentity } from './identity.js';
 import { planLimits } from './limits.js';
 import { HOSTNAME, hasOwnNetwork, planNameFiles } from './network.js';
 import type { Identity, Mount, Namespaces, Plan } from './plan.js';
+import { realPathOf } from './real-path.js';
 import { findRuntimeFiles } from './runtime-files.js';
 import type { Scratch } from './scratch.js';
 import { planScratch } from './scratch.js';
@@ -36,7 +38,7 @@ export interface PlannedRun {
   cwd: string;
   /**
    * True when the sandbox has a working directory of its own. It exists on the host only when `plan.namespaces.mount` is
-   * false: then whoever launches makes it (0700, owned by `plan.identity.outsideUid`) and removes it.
+   * false: then it was made here, and whoever launches removes it.
    */
   cwdOwnedBySandbox: boolean;
   nodeHeapMbApplied: number | null;
@@ -74,7 +76,7 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     ownsCwd: granted.cwd === null,
   });
   const view: View = { env, grants, executable, scratch, identity, namespaces };
-  const cwd = granted.cwd?.real ?? scratch.ownedCwd ?? '/';
+  const cwd = granted.cwd?.real ?? (await ownCwd(scratch, namespaces));
   const plan: Plan = {
     namespaces,
     // The guest can do with less of /proc than it asked for, but never with the host's.
@@ -89,7 +91,22 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     env,
     mounts: namespaces.mount ? await planMounts(view, facts, dropped) : [],
   };
-  return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: granted.cwd === null, nodeHeapMbApplied };
+  const encoded = encodePlan(plan);
+  const cwdOwnedBySandbox = granted.cwd === null;
+  // Last, so that nothing that throws leaves it behind.
+  if (cwdOwnedBySandbox && !namespaces.mount) await makeRealCwd(cwd, identity);
+  return { plan, encoded, cwd, cwdOwnedBySandbox, nodeHeapMbApplied };
+}
+
+/** What process.cwd() will say in an owned working directory. */
+async function ownCwd(scratch: Scratch, namespaces: Namespaces): Promise<string> {
+  const path = scratch.ownedCwd ?? '/';
+  return namespaces.mount ? path : join(await realPathOf(dirname(path)), basename(path));
+}
+
+async function makeRealCwd(cwd: string, { outsideUid, outsideGid }: Identity): Promise<void> {
+  await mkdir(cwd, { mode: 0o700 });
+  if (process.geteuid?.() === 0) await chown(cwd, outsideUid, outsideGid);
 }
 
 interface View {
