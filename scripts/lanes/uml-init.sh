@@ -21,8 +21,13 @@ ip link set lo up
 stty -F /dev/ttyS0 raw -echo
 set +e
 
-/bin/sh /run/exchange/job </dev/null >/dev/ttyS0 2>&1
+# Through a pipe: nothing in here should take the line for a terminal. What the job left behind may hold the pipe open.
+mkfifo /run/output
+{ cat /run/output > /dev/ttyS0; touch /run/drained; } &
+/bin/sh /run/exchange/job </dev/null >/run/output 2>&1
 echo $? > /run/exchange/status
+tries=0
+while [ ! -e /run/drained ] && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
 umount /run/exchange
 sync
 echo o > /proc/sysrq-trigger
