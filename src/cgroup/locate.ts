@@ -4,7 +4,7 @@ import { posix } from 'node:path';
 import type { Controller } from '../plan/plan.js';
 import type { CgroupMount, Membership } from './membership.js';
 import { directoryOf, parseCgroupMounts, parseMemberships } from './membership.js';
-import type { CgroupParent, CgroupProblem, CgroupSite } from './placement.js';
+import type { CgroupProblem, CgroupSite, LocatedParent } from './placement.js';
 import { controllerSwitchedOff, notMounted, overrideInvalid, readOnly, splitHierarchies, unreachable } from './remedies.js';
 
 /** What the answer depends on, as text, so that other machines' files can be tried. */
@@ -49,8 +49,8 @@ function locateUnified(
   const ownDirectory = seen?.directory ?? null;
   if (override === null) {
     if (seen === null) return unreachable(own.path);
-    if (seen.mount.readOnly) return readOnly(seen.mount.mountPoint);
-    return site(2, [{ controllers: [], directory: seen.directory }], ownDirectory, seen.mount.mountPoint, false);
+    if (seen.mount.readOnly) return readOnly([seen.mount.mountPoint]);
+    return site(2, [{ controllers: [], directory: seen.directory, mountPoint: seen.mount.mountPoint }], ownDirectory, seen.mount.mountPoint, false);
   }
   const mount = seen?.mount ?? candidates[0];
   if (mount === undefined) return notMounted();
@@ -58,8 +58,8 @@ function locateUnified(
   if (path === null) return overrideInvalid(override, 'climbs out of the hierarchy');
   const directory = posix.join(mount.mountPoint, path);
   if (!sources.isDirectory(directory)) return overrideInvalid(override, `is not a cgroup: there is no directory ${directory}`);
-  if (mount.readOnly) return readOnly(mount.mountPoint);
-  return site(2, [{ controllers: [], directory }], ownDirectory, mount.mountPoint, true);
+  if (mount.readOnly) return readOnly([mount.mountPoint]);
+  return site(2, [{ controllers: [], directory, mountPoint: mount.mountPoint }], ownDirectory, mount.mountPoint, true);
 }
 
 function locateLegacy(
@@ -71,7 +71,9 @@ function locateLegacy(
   const legacy = mounts.filter(({ version }) => version === 1);
   const path = override === null ? null : relativeOverride(override, legacy);
   if (override !== null && path === null) return overrideInvalid(override, 'climbs out of the hierarchy');
-  const parents: CgroupParent[] = [];
+  const parents: LocatedParent[] = [];
+  const readOnlyMounts: string[] = [];
+  let refused = false;
   let overridden = false;
   let mountPoint = '';
   for (const membership of memberships) {
@@ -85,13 +87,15 @@ function locateLegacy(
       continue;
     }
     if (found.mount.readOnly) {
-      if (required) return readOnly(found.mount.mountPoint);
+      readOnlyMounts.push(found.mount.mountPoint);
+      refused ||= required;
       continue;
     }
     overridden ||= found.overridden;
     if (required) mountPoint = found.mount.mountPoint;
-    parents.push({ controllers, directory: found.directory });
+    parents.push({ controllers, directory: found.directory, mountPoint: found.mount.mountPoint });
   }
+  if (refused) return readOnly(readOnlyMounts);
   if (override !== null && !overridden) return overrideInvalid(override, 'exists in no hierarchy');
   return site(1, parents, null, mountPoint, overridden);
 }
@@ -129,7 +133,7 @@ function relativeOverride(value: string, mounts: CgroupMount[]): string | null {
   return relative.length > 1 && relative.endsWith('/') ? relative.slice(0, -1) : relative;
 }
 
-function site(version: 1 | 2, parents: CgroupParent[], ownDirectory: string | null, mountPoint: string, overridden: boolean): CgroupSite {
+function site(version: 1 | 2, parents: LocatedParent[], ownDirectory: string | null, mountPoint: string, overridden: boolean): CgroupSite {
   return { kind: 'located', version, parents, ownDirectory, mountPoint, overridden };
 }
 

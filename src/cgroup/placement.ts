@@ -16,6 +16,12 @@ export interface CgroupParent {
   directory: string;
 }
 
+/** A parent found, not yet tried. */
+export interface LocatedParent extends CgroupParent {
+  /** Where its hierarchy is mounted; nothing above it can be looked at. */
+  mountPoint: string;
+}
+
 export type CgroupCode =
   /** No cgroup file system is mounted, or the kernel has the controller switched off. */
   | 'CGROUP_MISSING'
@@ -38,12 +44,12 @@ export interface CgroupProblem {
   hint: string;
 }
 
-/** A parent found, not yet tried. */
+/** Parents found, not yet tried. */
 export interface CgroupSite {
   kind: 'located';
   version: 1 | 2;
   /** On v2 the controllers are known only once `prepare` has read them: the list is empty. */
-  parents: CgroupParent[];
+  parents: LocatedParent[];
   /** v2: directory of the cgroup that the host itself is in, null where no mount shows it. */
   ownDirectory: string | null;
   /** v2: where the hierarchy is mounted; nothing above it can be looked at. */

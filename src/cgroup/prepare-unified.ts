@@ -75,8 +75,8 @@ async function enableFromLeaf(parent: string, file: string, command: string, hos
 
 function explain(code: string, parent: string, site: CgroupSite, uid: number): CgroupProblem {
   if (code === 'EBUSY') return busy(parent);
-  if (code === 'EACCES' || code === 'EPERM') return notDelegated(2, [parent], uid);
-  if (code === 'EROFS') return readOnly(site.mountPoint);
+  if (code === 'EACCES' || code === 'EPERM') return notDelegated(parent, uid);
+  if (code === 'EROFS') return readOnly([site.mountPoint]);
   return unexpected(`divide the cgroup ${parent}`, { code });
 }
 

@@ -1,4 +1,6 @@
-import type { CgroupCode, CgroupProblem } from './placement.js';
+import { posix } from 'node:path';
+
+import type { CgroupCode, CgroupProblem, LocatedParent } from './placement.js';
 
 export function problem(code: CgroupCode, hint: string): CgroupProblem {
   return { kind: 'unavailable', code, hint };
@@ -38,28 +40,34 @@ export function unreachable(path: string): CgroupProblem {
   );
 }
 
-export function readOnly(mountPoint: string): CgroupProblem {
+export function readOnly(mountPoints: readonly string[]): CgroupProblem {
+  // With "bind" it is about this mount and not about the whole hierarchy, which v1 refuses to change while it is in use.
+  const remount = mountPoints.map((mountPoint) => `mount -o remount,bind,rw ${mountPoint}`).join(' && ');
   return problem(
     'CGROUP_READ_ONLY',
-    `${mountPoint} is mounted read-only; as root: mount -o remount,rw ${mountPoint} ` +
+    `${mountPoints.join(' and ')} ${mountPoints.length === 1 ? 'is' : 'are'} mounted read-only; as root: ${remount} ` +
       '(in a container: docker run --privileged --cgroupns=private …, or podman run --systemd=always …)',
   );
 }
 
-export function notDelegated(version: 1 | 2, directories: readonly string[], uid: number): CgroupProblem {
-  const list = directories.join(' ');
-  if (version === 2) {
-    return problem(
-      'CGROUP_NOT_DELEGATED',
-      `uid ${uid} may not make cgroups in ${list}; start the program with: ${SCOPE} ` +
-        '(a service: Delegate=yes in its [Service] section)',
-    );
-  }
-  const made = directories.map((directory) => `${directory === '/' ? '' : directory}/ringfence`).join(' ');
+export function notDelegated(directory: string, uid: number): CgroupProblem {
   return problem(
     'CGROUP_NOT_DELEGATED',
-    `uid ${uid} may not make cgroups in ${list}; as root: mkdir -p ${made} && chown -R ${uid} ${made}; ` +
-      `then start the program with RINGFENCE_CGROUP=${directories[0] ?? ''}/ringfence`,
+    `uid ${uid} may not make cgroups in ${directory}; start the program with: ${SCOPE} ` +
+      '(a service: Delegate=yes in its [Service] section)',
+  );
+}
+
+/** RINGFENCE_CGROUP is one path for all hierarchies, so the remedy makes the same one in each, below the deepest own cgroup. */
+export function notDelegatedLegacy(parents: readonly LocatedParent[], uid: number): CgroupProblem {
+  const below = parents.map(({ directory, mountPoint }) => posix.relative(mountPoint, directory));
+  const deepest = below.reduce((longest, path) => (path.length > longest.length ? path : longest), '');
+  const path = posix.join('/', deepest, 'ringfence');
+  const made = parents.map(({ mountPoint }) => posix.join(mountPoint, path)).join(' ');
+  return problem(
+    'CGROUP_NOT_DELEGATED',
+    `uid ${uid} may not make cgroups in ${parents.map(({ directory }) => directory).join(' ')}; ` +
+      `as root: mkdir -p ${made} && chown -R ${uid} ${made}; then start the program with RINGFENCE_CGROUP=${path}`,
   );
 }
 
