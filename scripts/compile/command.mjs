@@ -1,8 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** An error whose message is all that a reader needs. */
-export class BuildError extends Error {}
+/** An error whose message is all that a reader needs: uncaught, it prints nothing else. */
+export class BuildError extends Error {
+  constructor(message) {
+    super(message);
+    this.stack = message;
+  }
+}
 
 /** Runs a command; `onLine` sees each line of its standard output. Rejects with a BuildError that carries what it printed. */
 export function run(command, args, { cwd, env = process.env, onLine = () => {} } = {}) {

@@ -18,7 +18,8 @@ export function needsBuild(root) {
 export function newest(paths) {
   let latest = 0;
   for (const path of paths) {
-    const facts = statSync(path);
+    const facts = statSync(path, { throwIfNoEntry: false }); // an editor's temporary file may be gone by now
+    if (facts === undefined) continue;
     latest = Math.max(latest, facts.mtimeMs);
     if (facts.isDirectory()) latest = Math.max(latest, newest(readdirSync(path).map((name) => join(path, name))));
   }

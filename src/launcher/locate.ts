@@ -11,7 +11,7 @@ export interface NativeSearch {
 
 /** A native file that is not there or not usable. `hint` is ready to be typed. */
 export class NativeFileError extends Error {
-  readonly code = 'NATIVE_FILE';
+  readonly code = 'launcher-missing';
   readonly hint: string;
 
   constructor(message: string, hint: string, cause?: unknown) {
