@@ -1,9 +1,10 @@
 /** The lanes on this machine's own kernel: as who we are, and from root as an ordinary user with delegated cgroups. */
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { execa, execaSync } from 'execa';
 import { delegateCgroups } from './cgroups.mjs';
+import { makeScratch } from './scratch.mjs';
 import { copyTree, ordinaryUid, projectRoot } from './tree.mjs';
 import { readReport, vitestCommand } from './vitest.mjs';
 
@@ -11,7 +12,7 @@ const become = ['setpriv', '--reuid', `${ordinaryUid}`, '--regid', `${ordinaryUi
 
 /** @type {import('./lanes.mjs').Lane['run']} */
 export async function runAsSelf({ filters, signal, deadlineMs }) {
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'lane-'));
+  const directory = makeScratch(os.tmpdir());
   const report = path.join(directory, 'report.json');
   try {
     const [program, ...args] = vitestCommand({ project: projectRoot, report, filters });
@@ -24,7 +25,7 @@ export async function runAsSelf({ filters, signal, deadlineMs }) {
 
 /** @type {import('./lanes.mjs').Lane['run']} */
 export async function runAsOrdinaryUser({ filters, signal, deadlineMs }) {
-  const directory = mkdtempSync(path.join(reachableTemporary(), 'lane-'));
+  const directory = makeScratch(reachableTemporary());
   const [project, home, temporary] = ['project', 'home', 'tmp'].map((name) => path.join(directory, name));
   const report = path.join(directory, 'home', 'report.json');
   let cgroups;

@@ -5,7 +5,8 @@ import { constants } from 'node:os';
 export function abortOnSignals() {
   const controller = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    process.once(name, () => {
+    // Not `once`: execa ends the process itself where it finds no other listener any more.
+    process.on(name, () => {
       process.exitCode = 128 + constants.signals[name];
       controller.abort(new Error(`stopped by ${name}`));
     });

@@ -6,12 +6,13 @@
  *
  *   node scripts/lanes/uml.mjs [--user] [--seconds N] -- command args…     run one command in there
  */
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { execa } from 'execa';
 import { abortOnSignals } from './interrupt.mjs';
+import { makeScratch } from './scratch.mjs';
 import { copyTree, ordinaryUid } from './tree.mjs';
 
 const gibibyte = 2 ** 30;
@@ -40,7 +41,7 @@ export function umlMissing() {
  * @returns {Promise<number>} Rejects when the machine did not come to an end by itself.
  */
 export async function runInUml({ command, env = {}, asUser = false, deadlineMs, signal, onOutput, onExchange }) {
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'uml-'));
+  const directory = makeScratch(os.tmpdir());
   try {
     const exchange = path.join(directory, 'exchange');
     mkdirSync(exchange);
