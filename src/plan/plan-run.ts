@@ -1,4 +1,3 @@
-import { chown, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 
@@ -38,7 +37,7 @@ export interface PlannedRun {
   cwd: string;
   /**
    * True when the sandbox has a working directory of its own. It exists on the host only when `plan.namespaces.mount` is
-   * false: then it was made here, and whoever launches removes it.
+   * false: then whoever launches makes it (0700, owned by `plan.identity.outsideUid`) and removes it.
    */
   cwdOwnedBySandbox: boolean;
   nodeHeapMbApplied: number | null;
@@ -91,22 +90,13 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     env,
     mounts: namespaces.mount ? await planMounts(view, facts, dropped) : [],
   };
-  const encoded = encodePlan(plan);
-  const cwdOwnedBySandbox = granted.cwd === null;
-  // Last, so that nothing that throws leaves it behind.
-  if (cwdOwnedBySandbox && !namespaces.mount) await makeRealCwd(cwd, identity);
-  return { plan, encoded, cwd, cwdOwnedBySandbox, nodeHeapMbApplied };
+  return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: granted.cwd === null, nodeHeapMbApplied };
 }
 
 /** What process.cwd() will say in an owned working directory. */
 async function ownCwd(scratch: Scratch, namespaces: Namespaces): Promise<string> {
   const path = scratch.ownedCwd ?? '/';
   return namespaces.mount ? path : join(await realPathOf(dirname(path)), basename(path));
-}
-
-async function makeRealCwd(cwd: string, { outsideUid, outsideGid }: Identity): Promise<void> {
-  await mkdir(cwd, { mode: 0o700 });
-  if (process.geteuid?.() === 0) await chown(cwd, outsideUid, outsideGid);
 }
 
 interface View {
