@@ -27,9 +27,15 @@ export const exitCodeByError: Readonly<Record<string, number>> = {
 
 /** The exit code of a command line that ran this. */
 export function exitCodeOf({ outcome, exitCode, signal, error }: Pick<SandboxResult, 'outcome' | 'exitCode' | 'signal' | 'error'>): number {
-  if (outcome === 'exit') return exitCode ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+  if (outcome === 'exit') return exitCode ?? 128 + signalNumber(signal);
   if (outcome === 'spawn-error' && error !== null) return exitCodeByError[error.code] ?? exitCodeByOutcome['spawn-error'];
   return exitCodeByOutcome[outcome];
+}
+
+function signalNumber(signal: NodeJS.Signals | null): number {
+  if (signal === null) return 0;
+  // Node has no names for real-time signals; they are called SIG34 and so on.
+  return (constants.signals as Partial<Record<string, number>>)[signal] ?? Number(signal.slice(3));
 }
 
 /** What goes wrong with a sandbox, and what to do about it. Codes of one cause that need another remedy are another code. */

@@ -39,7 +39,6 @@ bool EnterIdentity(const Plan& plan) {
 
 bool HoldLifeline(int launcher) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Fail(Stage::kLifeline, errno, "prctl PR_SET_PDEATHSIG");
-  if (prctl(PR_SET_DUMPABLE, 0) != 0) return Fail(Stage::kLifeline, errno, "prctl PR_SET_DUMPABLE");
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return Fail(Stage::kLifeline, errno, "prctl PR_SET_CHILD_SUBREAPER");
   // A launcher that died before the first call sends no signal any more; its socket tells.
   pollfd poll_fd{launcher, POLLIN, 0};
@@ -48,9 +47,22 @@ bool HoldLifeline(int launcher) {
 }
 
 bool SetHostname(const Plan& plan) {
-  if (plan.has(kCgroupNamespace) && unshare(CLONE_NEWCGROUP) != 0) return Fail(Stage::kHostname, errno, "unshare", "cgroup namespace");
   if (!plan.has(kUtsNamespace)) return true;
   if (sethostname(plan.hostname, __builtin_strlen(plan.hostname)) != 0) return Fail(Stage::kHostname, errno, "sethostname");
+  return true;
+}
+
+bool ReceiveGo(int launcher, Go* go) {
+  ssize_t got;
+  while ((got = recv(launcher, go, sizeof *go, 0)) < 0 && errno == EINTR) {
+  }
+  return got == sizeof *go; // else the launcher gave up, and has said why
+}
+
+// What has to wait until the launcher has looked at this process and put it into its cgroup.
+bool Seal(const Plan& plan) {
+  if (plan.has(kCgroupNamespace) && unshare(CLONE_NEWCGROUP) != 0) return Fail(Stage::kSeal, errno, "unshare", "cgroup namespace");
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) return Fail(Stage::kSeal, errno, "prctl PR_SET_DUMPABLE");
   return true;
 }
 
@@ -69,11 +81,7 @@ bool BuildSandbox(const Plan& plan, Sources* sources, uint32_t* fences) {
 // Order: see stages.def.
 bool SetUp(const Plan& plan, Sources* sources, bool sourcesPinned, int launcher, uint32_t* fences) {
   Go go{};
-  ssize_t got;
-  while ((got = recv(launcher, &go, sizeof go, 0)) < 0 && errno == EINTR) {
-  }
-  if (got != sizeof go) return false; // the launcher gave up, and has said why
-  *fences = go.fences;
+  if (!ReceiveGo(launcher, &go)) return false;
   if (plan.has(kMountNamespace) && !sourcesPinned && !PinSources(plan, sources)) return false;
   if (!EnterIdentity(plan)) return false;
   if (!HoldLifeline(launcher)) return false;
@@ -81,6 +89,9 @@ bool SetUp(const Plan& plan, Sources* sources, bool sourcesPinned, int launcher,
   if (plan.has(kNetworkNamespace) && !BringLoopbackUp()) return false;
   if (plan.has(kEgress) && !OpenEgress(plan)) return false;
   if (!BuildSandbox(plan, sources, fences)) return false;
+  if (!ReceiveGo(launcher, &go)) return false;
+  *fences |= go.fences;
+  if (!Seal(plan)) return false;
   if (!DropCapabilities()) return false;
   if (!SetNoNewPrivileges()) return false;
   return true;

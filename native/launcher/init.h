@@ -7,9 +7,9 @@
 
 namespace ringfence {
 
-// Launcher to init, once: everything outside is in place.
+// Launcher to init, twice: the ids are mapped, build the sandbox; then, everything outside is in place, start the guest.
 struct Go {
-  uint32_t fences; // what the launcher verified
+  uint32_t fences; // the second time: what the launcher verified
 };
 
 // Launcher to init, any number of times.

@@ -60,15 +60,20 @@ bool SetOomScore(pid_t init) {
   return true;
 }
 
-// What only the outside can do for an init that waits.
-bool Admit(const Plan& plan, const RunCgroup& cgroup, const Sandbox& sandbox) {
+bool SendGo(const Sandbox& sandbox, const Go& go) {
+  // An init that is gone has said why.
+  return send(sandbox.socket.get(), &go, sizeof go, MSG_NOSIGNAL) == sizeof go;
+}
+
+// What only the outside can do. Init builds the sandbox meanwhile, and starts the guest only after the second go.
+bool Admit(const Plan& plan, RunCgroup* cgroup, const Sandbox& sandbox) {
   Go go{};
+  if (!MapIds(plan, sandbox.init) || !SendGo(sandbox, go)) return false;
   if (!VerifyNamespaces(plan, sandbox.init, &go.fences)) return false;
   if (!SetOomScore(sandbox.init)) return false;
-  if (!AttachInit(plan, cgroup, sandbox.init, &go.fences)) return false;
-  if (!MapIds(plan, sandbox.init)) return false;
-  if (send(sandbox.socket.get(), &go, sizeof go, MSG_NOSIGNAL) != sizeof go) return Fail(Stage::kIdMap, errno, "send", "init");
-  return true;
+  if (plan.cgroupVersion == 1 && !CreateCgroup(plan, cgroup)) return false;
+  if (!AttachInit(plan, *cgroup, sandbox.init, &go.fences)) return false;
+  return SendGo(sandbox, go);
 }
 
 // False when init was never started; *ended is filled otherwise.
@@ -91,7 +96,7 @@ bool RunSandbox(const Plan& plan, RunCgroup* cgroup, Record* ended) {
   // The launcher holds nothing of the guest's: neither its streams nor what is mounted in it.
   for (Fd& mount : sources.mounts) mount.reset();
   close_range(0, 2, 0);
-  if (!Admit(plan, *cgroup, sandbox)) KillSandbox(sandbox, *cgroup);
+  if (!Admit(plan, cgroup, sandbox)) KillSandbox(sandbox, *cgroup);
   Supervise(plan, &sandbox, *cgroup, ended);
   return true;
 }
@@ -105,7 +110,9 @@ int Main() {
   ended.waitStatus = -1;
   ended.cpuUserUs = ended.cpuSystemUs = ended.peakMemoryBytes = ended.peakPids = ended.oomKills = ended.pidsRefused = kUnknown;
   RunCgroup cgroup;
-  const bool started = CreateCgroup(plan, &cgroup) && RunSandbox(plan, &cgroup, &ended);
+  // v2: init is born inside. v1: init is moved in once it lives.
+  const bool created = plan.cgroupVersion != 2 || CreateCgroup(plan, &cgroup);
+  const bool started = created && RunSandbox(plan, &cgroup, &ended);
   ReadCgroup(cgroup, &ended);
   if (ended.oomKills != kUnknown && ended.oomKills > 0 && ended.cause == static_cast<uint32_t>(EndCause::kInitDied)) {
     ended.cause = static_cast<uint32_t>(EndCause::kOutOfMemory);

@@ -56,6 +56,8 @@ export interface ReadyRecord {
 /** The guest is gone, its cgroup is read and removed. */
 export interface EndedRecord {
   kind: 'ended';
+  /** The errno of removing the run's cgroup: 0 when it is gone. */
+  removalErrno: number;
   cause: EndCause;
   /** As of waitpid(2); null where the guest never started or did not end by itself. */
   waitStatus: number | null;
@@ -99,6 +101,7 @@ export function decodeRecord(bytes: Uint8Array): LauncherRecord {
       const waitStatus = view.getInt32(16, true);
       return {
         kind: 'ended',
+        removalErrno: decodeErrno(view),
         cause: named(endCauses, view.getUint32(20, true), 'cause'),
         waitStatus: waitStatus < 0 ? null : waitStatus,
         usage: decodeUsage(view),

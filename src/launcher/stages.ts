@@ -15,6 +15,7 @@ export const stages = [
   'view',
   'proc',
   'pivot',
+  'seal',
   'capabilities',
   'no-new-privileges',
   'guest',

@@ -54,8 +54,9 @@ describe('records', () => {
 
   it('reads the end with its cause and usage, null where the kernel did not tell', () => {
     const counters = [1500n, 2500n, 2n ** 40n, 7n, 2n ** 64n - 1n, 3n];
-    expect(decodeRecord(record({ kind: 3, cause: 3, waitStatus: 9, counters }))).toEqual({
+    expect(decodeRecord(record({ kind: 3, error: 16, cause: 3, waitStatus: 9, counters }))).toEqual({
       kind: 'ended',
+      removalErrno: 16,
       cause: 'out-of-memory',
       waitStatus: 9,
       usage: { cpuUserUs: 1500, cpuSystemUs: 2500, peakMemoryBytes: 2 ** 40, peakPids: 7, oomKills: null, pidsRefused: 3 },

@@ -1,0 +1,52 @@
+import type { Writable } from 'node:stream';
+
+/** One of our own streams, written to without blocking, that notices when nobody reads it any more. */
+export class Output {
+  readonly #stream: Writable;
+  readonly #onBroken: (error: NodeJS.ErrnoException) => void;
+  #broken = false;
+  #waiting: (() => void)[] = [];
+
+  /** `onBroken` is called once, with EPIPE where the reader has gone. */
+  constructor(stream: Writable, onBroken: (error: NodeJS.ErrnoException) => void) {
+    this.#stream = stream;
+    this.#onBroken = onBroken;
+    stream.on('error', (error: NodeJS.ErrnoException) => this.#break(error));
+    stream.on('drain', () => this.#wake());
+  }
+
+  /** Writes without waiting. The promise is there when the reader is slower than the guest, and resolves once it is not. */
+  write(chunk: Buffer | string): Promise<void> | undefined {
+    if (this.#broken) return undefined;
+    try {
+      if (this.#stream.write(chunk)) return undefined;
+    } catch (error) {
+      // Node writes to files synchronously, and a full disk is thrown.
+      this.#break(error as NodeJS.ErrnoException);
+      return undefined;
+    }
+    return this.#broken ? undefined : new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Resolves when everything is written, or nobody reads it. */
+  async flushed(): Promise<void> {
+    if (this.#broken || this.#stream.writableLength === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve);
+      this.#stream.write('', () => this.#wake());
+    });
+  }
+
+  #break(error: NodeJS.ErrnoException): void {
+    if (this.#broken) return;
+    this.#broken = true;
+    this.#wake();
+    this.#onBroken(error);
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+}

@@ -1,0 +1,54 @@
+import { realpathSync } from 'node:fs';
+import { isAbsolute, resolve, sep } from 'node:path';
+
+import type { SandboxOptions } from '../index.js';
+import type { RunFlags } from './run-flags.js';
+
+/** The options of the library that the flags stand for; streams and signals are added by the caller. */
+export function optionsOf(flags: RunFlags, command: string, args: readonly string[], here: string): SandboxOptions {
+  const write = (flags.write ?? []).map((path) => resolve(here, path));
+  const cwd = flags.cwd === false ? undefined : resolve(here, flags.cwd ?? '.');
+  return {
+    command: commandPath(command, here),
+    args,
+    cwd,
+    cwdReadOnly: cwd !== undefined && !write.some((granted) => isInside(cwd, granted)),
+    env: flags.env,
+    timeoutMs: flags.timeout,
+    gracePeriodMs: flags.grace,
+    shutdownSignal: flags.shutdownSignal,
+    maxStdoutBytes: flags.maxStdout,
+    maxStderrBytes: flags.maxStderr,
+    nodeHeapMb: flags.nodeHeap,
+    network: flags.network,
+    filesystem: { read: (flags.read ?? []).map((path) => resolve(here, path)), write, tmpMb: flags.tmp },
+    limits: {
+      memoryMb: flags.memory,
+      pids: flags.pids,
+      cpus: flags.cpus,
+      cpuTimeMs: flags.cpuTime,
+      openFiles: flags.openFiles,
+      fileSizeMb: flags.fileSize,
+    },
+    isolation: flags.bestEffort === true ? 'best-effort' : 'strict',
+  };
+}
+
+/** As a shell does it: a name without a slash is looked up in PATH, anything else is a path from the current directory. */
+function commandPath(command: string, here: string): string {
+  return command.includes('/') && !isAbsolute(command) ? resolve(here, command) : command;
+}
+
+function isInside(path: string, directory: string): boolean {
+  const [inner, outer] = [real(path), real(directory)];
+  return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep);
+}
+
+/** A path that is not there is the library's to complain about. */
+function real(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

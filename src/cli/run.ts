@@ -1,0 +1,127 @@
+import { constants as bufferLimits } from 'node:buffer';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { exitCodeByOutcome, exitCodeOf } from '../errors.js';
+import { runSandboxed } from '../index.js';
+import type { SandboxOptions, SandboxResult } from '../index.js';
+import { Cancellation, signalExitCode } from './cancellation.js';
+import type { CliCommand } from './command.js';
+import { inFlags } from './flag-names.js';
+import { Output } from './output.js';
+import { defineRunFlags } from './run-flags.js';
+import type { RunFlags } from './run-flags.js';
+import { optionsOf } from './run-options.js';
+import { UsageError } from './usage-error.js';
+import { verdict } from './verdict.js';
+
+const CANCELED_FLUSH_MS = 500;
+
+const EXAMPLES = `
+Examples:
+  ringfence run -- python3 untrusted.py          sees this directory, read-only; no network, no home
+  ringfence run --timeout 5s --memory 256M --pids 64 -- node untrusted.js
+  ringfence run --write ./out -- make OUT=out    may write to ./out, and nowhere else
+  ringfence run --no-cwd --read ./data -- sh -c 'wc -l "$1"' sh "$PWD/data/words.txt"
+  ringfence run --env API_TOKEN --env LANG=C.UTF-8 --network host -- ./fetch.sh
+  ringfence run --json -- npm test > result.json
+  yes | ringfence run -- head -1                 standard input and output are passed through
+
+Exit code:
+  the command's own; 124 timeout; 137 out of memory; 126 not executable, 127 not found;
+  128+n ended by signal n; 125 the sandbox could not be set up: "ringfence doctor" says why
+`;
+
+/** `ringfence run`: one command in a sandbox, its streams passed through. */
+export const runCommand: CliCommand = {
+  define(program, finish) {
+    const command = program
+      .command('run')
+      .summary('run a command in a sandbox that the kernel enforces')
+      .description(
+        'Runs a command in a sandbox that the kernel enforces, and leaves nothing of it behind. The command is a name in PATH ' +
+          'or a path; no shell is involved. It sees the files of its runtime and the current directory, read-only; it may ' +
+          'write to /tmp and HOME, which are its own and empty; it has no network.',
+      )
+      .usage('[flags] -- command [args...]')
+      // What follows the command is the command's, with or without the "--".
+      .passThroughOptions()
+      .argument('[command...]')
+      .addHelpText('after', EXAMPLES);
+    defineRunFlags(command, process.env).action(async (words: string[], flags: RunFlags) => finish(await run(words, flags)));
+  },
+};
+
+async function run([command, ...args]: string[], flags: RunFlags): Promise<number> {
+  if (command === undefined) throw new UsageError('no command to run: type it after "--", for example: ringfence run -- node script.js');
+  if (flags.grace !== undefined && flags.grace >= flags.timeout) {
+    throw new UsageError('--grace must be shorter than --timeout: it is the last part of it');
+  }
+  const options = optionsOf(flags, command, args, process.cwd());
+  return flags.json === true ? runToJson(options, flags) : runLive(options, flags);
+}
+
+async function runLive(options: SandboxOptions, flags: RunFlags): Promise<number> {
+  const cancellation = new Cancellation();
+  let broken: NodeJS.ErrnoException | null = null;
+  const stdout = new Output(process.stdout, (error) => {
+    broken = error;
+    cancellation.cancel();
+  });
+  // Nobody to tell, and no reason to end the run.
+  const stderr = new Output(process.stderr, () => undefined);
+  const result = await start({
+    ...options,
+    maxStdoutBytes: options.maxStdoutBytes ?? bufferLimits.MAX_STRING_LENGTH,
+    maxStderrBytes: options.maxStderrBytes ?? bufferLimits.MAX_STRING_LENGTH,
+    stdin: flags.stdin ? process.stdin : undefined,
+    signal: cancellation.signal,
+    onStdout: (chunk) => stdout.write(chunk),
+    onStderr: (chunk) => stderr.write(chunk),
+  });
+  await flush(stdout, cancellation);
+  for (const line of lastWords(result, flags, cancellation, broken)) void stderr.write(`ringfence: ${line}\n`);
+  await flush(stderr, cancellation);
+  cancellation.stop();
+  return broken === null ? exitCodeFor(result, cancellation) : brokenExitCode(broken, cancellation);
+}
+
+async function runToJson(options: SandboxOptions, flags: RunFlags): Promise<number> {
+  const cancellation = new Cancellation();
+  const result = await start({ ...options, stdin: flags.stdin ? process.stdin : undefined, signal: cancellation.signal });
+  const stdout = new Output(process.stdout, () => undefined);
+  void stdout.write(`${JSON.stringify(result, null, process.stdout.isTTY ? 2 : 0)}\n`);
+  await flush(stdout, cancellation);
+  cancellation.stop();
+  return exitCodeFor(result, cancellation);
+}
+
+/** Waits for a slow reader, unless somebody wants this process to end: then not for one that does not read at all. */
+async function flush(output: Output, cancellation: Cancellation): Promise<void> {
+  const patience = cancellation.came.then(() => sleep(CANCELED_FLUSH_MS, undefined, { ref: false }));
+  await Promise.race([output.flushed(), patience]);
+}
+
+function lastWords(result: SandboxResult, flags: RunFlags, { by }: Cancellation, broken: NodeJS.ErrnoException | null): string[] {
+  if (broken === null) return verdict(result, flags, by);
+  return broken.code === 'EPIPE' ? [] : [`cannot write the output: ${broken.message}`];
+}
+
+async function start(options: SandboxOptions): Promise<SandboxResult> {
+  try {
+    return await runSandboxed(options);
+  } catch (error) {
+    // A flag's value that only the library, or the file system, can prove wrong.
+    if (error instanceof TypeError || error instanceof RangeError) throw new UsageError(inFlags(error.message));
+    throw error;
+  }
+}
+
+function exitCodeFor(result: SandboxResult, { by }: Cancellation): number {
+  return result.outcome === 'canceled' && by !== null ? signalExitCode(by) : exitCodeOf(result);
+}
+
+/** A reader that has gone ends a command by SIGPIPE everywhere else, and so it is called here. */
+function brokenExitCode({ code }: NodeJS.ErrnoException, { by }: Cancellation): number {
+  if (by !== null) return signalExitCode(by);
+  return code === 'EPIPE' ? signalExitCode('SIGPIPE') : exitCodeByOutcome['spawn-error'];
+}

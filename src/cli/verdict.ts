@@ -1,0 +1,83 @@
+import type { Fence, SandboxResult } from '../index.js';
+import { exitCodeByError } from '../errors.js';
+import { inFlags } from './flag-names.js';
+import type { RunFlags } from './run-flags.js';
+import { durationText, sizeText } from './values.js';
+
+const MIB = 1024 * 1024;
+
+/** What to say on standard error about how a run ended, one sentence a line; empty where the guest's own exit says it all. */
+export function verdict(result: SandboxResult, flags: RunFlags, canceledBy: NodeJS.Signals | null): string[] {
+  return [...gaps(result), ...ending(result, flags, canceledBy)];
+}
+
+function ending(result: SandboxResult, flags: RunFlags, canceledBy: NodeJS.Signals | null): string[] {
+  const { usage } = result;
+  switch (result.outcome) {
+    case 'exit':
+      return ownEnd(result, flags);
+    case 'timeout':
+      return [`timeout: still running after --timeout ${durationText(flags.timeout)}; allow more with --timeout ${durationText(2 * flags.timeout)}`];
+    case 'out-of-memory': {
+      const used = usage.peakMemoryBytes === null ? 'it needed more than' : `used ${mebibytesText(usage.peakMemoryBytes)} of`;
+      return [`out of memory: ${used} --memory ${limitText(flags.memory)}; raise it with --memory ${limitText(2 * flags.memory)}`];
+    }
+    case 'cpu-limit': {
+      const limit = flags.cpuTime ?? 0;
+      return [`cpu limit: used all of --cpu-time ${durationText(limit)}; allow more with --cpu-time ${durationText(2 * limit)}`];
+    }
+    case 'overflow-stdout':
+      return [overflow('standard output', '--max-stdout', flags.maxStdout)];
+    case 'overflow-stderr':
+      return [overflow('standard error', '--max-stderr', flags.maxStderr)];
+    case 'canceled':
+      return [canceledBy === null ? 'canceled' : `canceled by ${canceledBy}; nothing of it is left`];
+    case 'spawn-error':
+      return [refusal(result)];
+  }
+}
+
+/** A guest that failed at a limit seldom says so itself: Node aborts when it cannot start a thread. */
+function ownEnd({ exitCode, signal, usage }: SandboxResult, flags: RunFlags): string[] {
+  const lines: string[] = [];
+  const refused = usage.pidsRefused ?? 0;
+  if (exitCode !== 0 && refused > 0) {
+    const times = refused === 1 ? 'once' : `${refused} times`;
+    lines.push(`process limit: a new process or thread was refused ${times} at --pids ${flags.pids}; raise it with --pids ${2 * flags.pids}`);
+  }
+  if (signal !== null) lines.push(`the command died of ${signal}${SIGNAL_MEANING[signal] ?? ''}`);
+  return lines;
+}
+
+const SIGNAL_MEANING: Readonly<Partial<Record<NodeJS.Signals, string>>> = {
+  SIGXFSZ: ': a file grew beyond --file-size',
+  SIGKILL: ': killed from inside the sandbox, or by the administrator of this machine',
+};
+
+function refusal({ error, errorMessage }: SandboxResult): string {
+  const message = inFlags(errorMessage);
+  if (error === null || Object.hasOwn(exitCodeByError, error.code)) return message;
+  return `${message}${/[.!?]$/.test(message) ? '' : '.'} To see what this machine can do, run "ringfence doctor"`;
+}
+
+function overflow(stream: string, flag: string, limit: number | undefined): string {
+  if (limit === undefined) return `output limit: too much ${stream}; set ${flag}`;
+  return `output limit: more than ${flag} ${sizeText(limit)} of ${stream}; allow more with ${flag} ${sizeText(2 * limit)}`;
+}
+
+/** Fences that were asked for and are not there: only best-effort runs come so far. */
+function gaps({ outcome, enforcement }: SandboxResult): string[] {
+  if (outcome === 'spawn-error') return [];
+  const missing = (Object.keys(enforcement) as Fence[]).filter((fence) => enforcement[fence].status === 'unavailable');
+  if (missing.length === 0) return [];
+  const list = missing.map((fence) => `${fence} (${enforcement[fence].by})`).join(', ');
+  return [`best effort: ran WITHOUT ${list}; "ringfence doctor" says how to have it all`];
+}
+
+function limitText(mebibytes: number): string {
+  return sizeText(mebibytes * MIB);
+}
+
+function mebibytesText(bytes: number): string {
+  return `${Math.round(bytes / MIB)} MiB`;
+}

@@ -1,0 +1,42 @@
+import { readFile } from 'node:fs/promises';
+
+import type { Fence } from '../run/result.js';
+import type { Mount } from './plan.js';
+
+/** The sandbox's own host name. */
+export const HOSTNAME = 'ringfence';
+
+const OWN_HOSTS = `127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 ${HOSTNAME}\n`;
+
+/** False when the guest is to share the host's network: asked for, given up in best-effort, or switched off on this host. */
+export function hasOwnNetwork(
+  network: 'none' | 'host',
+  dropped: ReadonlySet<Fence>,
+  hostEnv: Readonly<Record<string, string | undefined>>,
+): boolean {
+  return network === 'none' && !dropped.has('network') && hostEnv['SANDBOX_DISABLE_NETNS_FIREWALL'] !== '1';
+}
+
+/**
+ * What name look-ups read. In the host's network the guest gets the content of the host's files, as it is now: they are
+ * often links into /run, which the guest does not see.
+ */
+export async function planNameFiles(ownNetwork: boolean): Promise<Mount[]> {
+  if (ownNetwork) return [nameFile('/etc/hosts', OWN_HOSTS)];
+  const [hosts, resolv] = await Promise.all([readText('/etc/hosts'), readText('/etc/resolv.conf')]);
+  const files = [nameFile('/etc/hosts', hosts ?? OWN_HOSTS)];
+  if (resolv !== null) files.push(nameFile('/etc/resolv.conf', resolv));
+  return files;
+}
+
+function nameFile(path: string, content: string): Mount {
+  return { kind: 'file', path, mode: 0o644, content };
+}
+
+/** These files end up in a root of 1 MiB; nobody's resolver configuration is larger than this. */
+const MAX_FILE_CHARACTERS = 256 * 1024;
+
+async function readText(path: string): Promise<string | null> {
+  const text = await readFile(path, 'utf8').catch(() => null);
+  return text === null ? null : text.slice(0, MAX_FILE_CHARACTERS).replaceAll('\0', '');
+}

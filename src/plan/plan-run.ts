@@ -1,0 +1,139 @@
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+
+import type { HostFacts } from '../host/facts.js';
+import type { RunOptions } from '../run/options.js';
+import type { Fence } from '../run/result.js';
+import { planAccountFiles } from './account-files.js';
+import { planCgroup } from './cgroup.js';
+import { encodePlan } from './encode.js';
+import { planEnvironment } from './environment.js';
+import { FenceUnavailable } from './errors.js';
+import type { Executable } from './executable.js';
+import { findExecutable } from './executable.js';
+import { layFilesystem } from './filesystem.js';
+import type { Grant } from './grants.js';
+import { resolveGrants } from './grants.js';
+import { needsIdMap, planIdentity } from './identity.js';
+import { planLimits } from './limits.js';
+import { HOSTNAME, hasOwnNetwork, planNameFiles } from './network.js';
+import type { Identity, Mount, Namespaces, Plan } from './plan.js';
+import { realPathOf } from './real-path.js';
+import { findRuntimeFiles } from './runtime-files.js';
+import type { Scratch } from './scratch.js';
+import { planScratch } from './scratch.js';
+
+/** The options that a plan depends on. */
+export type PlanOptions = Pick<
+  RunOptions,
+  'command' | 'args' | 'cwd' | 'cwdReadOnly' | 'env' | 'nodeHeapMb' | 'timeoutMs' | 'gracePeriodMs' | 'network' | 'filesystem' | 'limits'
+>;
+
+export interface PlannedRun {
+  plan: Plan;
+  /** The plan as bytes for the launcher. */
+  encoded: Uint8Array;
+  /** What the guest's working directory is called, inside and, for a caller's directory, outside: a path without symlinks. */
+  cwd: string;
+  /**
+   * True when the sandbox has a working directory of its own. It exists on the host only when `plan.namespaces.mount` is
+   * false: then whoever launches makes it (0700, owned by `plan.identity.outsideUid`) and removes it.
+   */
+  cwdOwnedBySandbox: boolean;
+  nodeHeapMbApplied: number | null;
+}
+
+/**
+ * Options and host facts to the plan of one run.
+ *
+ * @param dropped fences to leave out, in best-effort isolation
+ * @throws RangeError that names the field for a path that cannot be granted; CommandNotFound; FenceUnavailable when a
+ *   fence that is not dropped cannot be had on this host.
+ */
+export async function planRun(options: PlanOptions, facts: HostFacts, dropped: ReadonlySet<Fence>): Promise<PlannedRun> {
+  const namespaces = planNamespaces(hasOwnNetwork(options.network, dropped, process.env), dropped);
+  const identity = planIdentity(facts, namespaces.user);
+  if (identity === null) {
+    throw new FenceUnavailable(
+      'identity',
+      'NO_UNPRIVILEGED_ID',
+      "only the machine's root is mapped into this user namespace; map more ids (unshare --map-auto, /etc/subuid and " +
+        '/etc/subgid), or start the program as an ordinary user',
+    );
+  }
+  const cgroup = planCgroup(facts.cgroup, facts, options.limits.cpus !== null, dropped);
+  const { env, nodeHeapMbApplied } = planEnvironment(options, process.env, process.execPath);
+  const granted = await resolveGrants(options);
+  const grants = granted.cwd === null ? granted.grants : [...granted.grants, granted.cwd];
+  const executable = await findExecutable(options.command, env['PATH'], facts.base);
+  const scratch = await planScratch({
+    base: facts.base,
+    home: env['HOME'],
+    tmpdir: env['TMPDIR'],
+    hostTmpdir: resolve(tmpdir()),
+    grants,
+    ownsCwd: granted.cwd === null,
+  });
+  const view: View = { env, grants, executable, scratch, identity, namespaces };
+  const cwd = granted.cwd?.real ?? (await ownCwd(scratch, namespaces));
+  const plan: Plan = {
+    namespaces,
+    // The guest can do with less of /proc than it asked for, but never with the host's.
+    procOptional: true,
+    identity,
+    limits: planLimits(options, dropped),
+    cgroup,
+    executable: executable.path,
+    cwd,
+    hostname: HOSTNAME,
+    argv: [options.command, ...options.args],
+    env,
+    mounts: namespaces.mount ? await planMounts(view, facts, dropped) : [],
+  };
+  return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: granted.cwd === null, nodeHeapMbApplied };
+}
+
+/** What process.cwd() will say in an owned working directory. */
+async function ownCwd(scratch: Scratch, namespaces: Namespaces): Promise<string> {
+  const path = scratch.ownedCwd ?? '/';
+  return namespaces.mount ? path : join(await realPathOf(dirname(path)), basename(path));
+}
+
+interface View {
+  env: Record<string, string>;
+  grants: Grant[];
+  executable: Executable;
+  scratch: Scratch;
+  identity: Identity;
+  namespaces: Namespaces;
+}
+
+async function planMounts(view: View, facts: HostFacts, dropped: ReadonlySet<Fence>): Promise<Mount[]> {
+  const { env, grants, executable, scratch, identity } = view;
+  const runtime = await findRuntimeFiles(executable, {
+    base: facts.base,
+    searchPath: env['PATH'],
+    visible: grants.map(({ real }) => real).filter((real) => real !== '/'),
+    homes: facts.homes,
+    scratch: scratch.directories.map(({ path }) => path).filter((path) => path !== '/tmp' && path !== scratch.ownedCwd),
+  });
+  const nameFiles = await planNameFiles(view.namespaces.network);
+  const mapped = needsIdMap(identity, facts);
+  return layFilesystem({
+    base: facts.base,
+    grants,
+    runtime,
+    scratch,
+    files: [...planAccountFiles(identity, env['HOME']), ...nameFiles],
+    // Without the identity fence there may be no user namespace to map through: then what others may do is all there is.
+    writableIdMap: !mapped ? 'none' : dropped.has('identity') ? 'optional' : 'required',
+  });
+}
+
+function planNamespaces(network: boolean, dropped: ReadonlySet<Fence>): Namespaces {
+  const user = !dropped.has('identity');
+  const mount = !dropped.has('filesystem');
+  // The pid namespace ends every process with the run: it stays, without the limit, unless no namespace can be had at all.
+  const any = user || mount;
+  return { user, mount, pid: any || !dropped.has('processes'), network, ipc: any, uts: any, cgroup: any };
+}

@@ -1,0 +1,83 @@
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+
+const FIRST_BYTES = 4096;
+
+export interface CaptureOptions {
+  maxBytes: number;
+  /** The caller's own function: may throw. */
+  onChunk: ((chunk: Buffer) => void) | null;
+  /** The first byte beyond the cap came. */
+  onOverflow(): void;
+  /** `onChunk` threw; it is not called again. */
+  onThrow(error: unknown): void;
+}
+
+/** Keeps the output of one stream up to its cap, and reads and discards the rest, so that the writer never hangs. */
+export class Capture {
+  /** Resolves when the stream has ended, or was destroyed. */
+  readonly ended: Promise<void>;
+  /** Bytes that came so far, those beyond the cap included. */
+  seen = 0;
+  isOpen = true;
+  readonly #options: CaptureOptions;
+  /** Grows by doubling: many small chunks, or slices of large ones, would keep far more memory than they hold. */
+  #bytes: Buffer = Buffer.alloc(0);
+  #length = 0;
+  #callback: ((chunk: Buffer) => void) | null;
+
+  constructor(stream: Readable, options: CaptureOptions) {
+    this.#options = options;
+    this.#callback = options.onChunk;
+    this.ended = new Promise((resolve) => {
+      const end = () => {
+        this.isOpen = false;
+        resolve();
+      };
+      stream.once('end', end).once('close', end);
+    });
+    stream.on('data', (chunk: Buffer) => this.#take(chunk));
+  }
+
+  get truncated(): boolean {
+    return this.seen > this.#length;
+  }
+
+  /** What was kept, as UTF-8. A character that the cap cut through is left out. */
+  text(): string {
+    const kept = this.#bytes.subarray(0, this.#length);
+    return this.truncated ? new StringDecoder('utf8').write(kept) : kept.toString('utf8');
+  }
+
+  #take(chunk: Buffer): void {
+    const overflowed = this.truncated;
+    this.seen += chunk.length;
+    if (overflowed) return;
+    const room = this.#options.maxBytes - this.#length;
+    // A copy of what is inside the cap: a caller that keeps the slice would keep all of the chunk.
+    const inside = chunk.length <= room ? chunk : Buffer.from(chunk.subarray(0, room));
+    this.#append(inside);
+    if (inside.length > 0) this.#callBack(inside);
+    if (this.truncated) this.#options.onOverflow();
+  }
+
+  #append(chunk: Buffer): void {
+    const needed = this.#length + chunk.length;
+    if (needed > this.#bytes.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.min(this.#options.maxBytes, Math.max(needed, FIRST_BYTES, 2 * this.#bytes.length)));
+      this.#bytes.copy(grown, 0, 0, this.#length);
+      this.#bytes = grown;
+    }
+    chunk.copy(this.#bytes, this.#length);
+    this.#length = needed;
+  }
+
+  #callBack(chunk: Buffer): void {
+    try {
+      this.#callback?.(chunk);
+    } catch (error) {
+      this.#callback = null;
+      this.#options.onThrow(error);
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import type { DescribedFailure } from '../errors.js';
+import { describeFailure, describeStageFailure } from '../errors.js';
+import type { KernelUsage } from '../launcher/records.js';
+import type { PlannedRun } from '../plan/plan-run.js';
+import type { Dropped } from './enforcement.js';
+import { enforcementOf, nothingEnforced } from './enforcement.js';
+import type { RunOptions } from './options.js';
+import { exitOf, signalName } from './outcome.js';
+import type { Enforcement, Fence, Outcome, SandboxResult, Usage } from './result.js';
+import type { Ending } from './supervise.js';
+
+/** Where a run is or would be, and what was applied to it. */
+export type Place = Pick<PlannedRun, 'cwd' | 'cwdOwnedBySandbox' | 'nodeHeapMbApplied'>;
+
+/** The result of a run that was launched. */
+export function collect(options: RunOptions, planned: PlannedRun, dropped: Dropped, ending: Ending): SandboxResult {
+  const { outcome, ended, ready, stdout, stderr, wallMs } = ending;
+  const described = outcome === 'spawn-error' ? describeEnding(options, ending) : null;
+  const guestRan = ready !== null && ending.failure === null;
+  return {
+    ...emptyResult(outcome, planned, guestRan ? enforcementOf(options, planned.plan, dropped, ready.fences) : nothingEnforced('no guest code ran')),
+    ...(outcome === 'exit' ? exitOf(ended?.waitStatus ?? null) : {}),
+    stdout: stdout.text(),
+    stderr: stderr.text(),
+    stdoutTruncated: stdout.truncated,
+    stderrTruncated: stderr.truncated,
+    durationMs: Math.round(wallMs),
+    errorMessage: described?.message ?? '',
+    error: described?.error ?? null,
+    usage: usageOf(wallMs, ended?.usage ?? null),
+  };
+}
+
+/** The result of a run in which no process was started. */
+export function notStarted(
+  place: Place,
+  cause: { outcome: 'canceled' } | { outcome: 'spawn-error'; failure: DescribedFailure; fence?: Fence | null },
+): SandboxResult {
+  if (cause.outcome === 'canceled') return emptyResult('canceled', place, nothingEnforced('nothing was started'));
+  const { failure, fence } = cause;
+  const failed = fence === undefined || fence === null ? null : { fence, code: failure.error.code };
+  return {
+    ...emptyResult('spawn-error', place, nothingEnforced('nothing was started', failed)),
+    errorMessage: failure.message,
+    error: failure.error,
+  };
+}
+
+/** Why a launch ended without the guest's own end. */
+export function describeEnding({ command }: Pick<RunOptions, 'command'>, ending: Ending): DescribedFailure {
+  const { failure, nonsense, missing, ended, exit } = ending;
+  if (failure !== null) return describeStageFailure(failure, command);
+  if (nonsense !== null) return describeFailure('launcher-protocol', `the launcher sent what is no record: ${nonsense.message}`);
+  if (missing.length > 0) return describeFailure('fence-not-verified', `the launcher did not verify: ${missing.join(', ')}`, { stage: 'verify' });
+  if (ended !== null) return describeFailure('init-died', 'process 1 of the sandbox ended without a word');
+  const how = exit.signal === null ? `exited with code ${exit.exitCode}` : `was killed from outside by ${signalName(exit.signal)}`;
+  return describeFailure('launcher-died', `the launcher ${how} before the run had ended`);
+}
+
+function emptyResult(outcome: Outcome, place: Place, enforcement: Enforcement): SandboxResult {
+  return {
+    outcome,
+    exitCode: null,
+    signal: null,
+    stdout: '',
+    stderr: '',
+    stdoutTruncated: false,
+    stderrTruncated: false,
+    durationMs: 0,
+    cwd: place.cwd,
+    cwdOwnedBySandbox: place.cwdOwnedBySandbox,
+    nodeHeapMbApplied: place.nodeHeapMbApplied,
+    errorMessage: '',
+    error: null,
+    usage: usageOf(0, null),
+    enforcement,
+    connections: [],
+  };
+}
+
+function usageOf(wallMs: number, kernel: KernelUsage | null): Usage {
+  const milliseconds = (us: number | null | undefined): number | null => (us === null || us === undefined ? null : us / 1000);
+  return {
+    wallMs: Math.round(wallMs * 1000) / 1000,
+    cpuUserMs: milliseconds(kernel?.cpuUserUs),
+    cpuSystemMs: milliseconds(kernel?.cpuSystemUs),
+    peakMemoryBytes: kernel?.peakMemoryBytes ?? null,
+    peakPids: kernel?.peakPids ?? null,
+    oomKills: kernel?.oomKills ?? null,
+    pidsRefused: kernel?.pidsRefused ?? null,
+  };
+}

@@ -1,0 +1,49 @@
+import type { Capture } from './capture.js';
+
+/** A descriptor of the guest's pipes may have been passed out of the sandbox: its holder cannot hold the result up. */
+const SILENCE_MS = 250;
+const LONGEST_MS = 2000;
+
+/** Waits for the end of the streams of a sandbox that is gone, but not for one that stays silent. */
+export async function drained(captures: readonly Capture[]): Promise<void> {
+  if (captures.every(({ isOpen }) => !isOpen)) return;
+  const silence = new Silence(captures);
+  await Promise.race([Promise.all(captures.map(({ ended }) => ended)), silence.came]);
+  silence.stop();
+}
+
+class Silence {
+  readonly came: Promise<void>;
+  readonly #captures: readonly Capture[];
+  readonly #startedAt = performance.now();
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+  #resolve: () => void = () => undefined;
+
+  constructor(captures: readonly Capture[]) {
+    this.#captures = captures;
+    this.came = new Promise((resolve) => (this.#resolve = resolve));
+    this.#watch();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  #watch(): void {
+    if (this.#stopped) return;
+    const before = this.#seen();
+    // After a block of the event loop timers come first: what waits in the pipes is read before the verdict.
+    this.#timer = setTimeout(() => setImmediate(() => this.#judge(before)), SILENCE_MS);
+  }
+
+  #judge(before: number): void {
+    if (this.#seen() === before || performance.now() - this.#startedAt > LONGEST_MS) this.#resolve();
+    else this.#watch();
+  }
+
+  #seen(): number {
+    return this.#captures.reduce((sum, { seen }) => sum + seen, 0);
+  }
+}

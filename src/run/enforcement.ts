@@ -1,0 +1,91 @@
+import type { FenceBit } from '../launcher/records.js';
+import type { Plan } from '../plan/plan.js';
+import type { RunOptions } from './options.js';
+import type { Enforcement, Fence, FenceReport } from './result.js';
+
+/** Why a fence was given up in best-effort: an error code. */
+export type Dropped = ReadonlyMap<Fence, string>;
+
+const FENCES: readonly Fence[] = ['privileges', 'identity', 'filesystem', 'network', 'processes', 'memory', 'cpu'];
+
+/** What the launcher has to verify for each fence. */
+const BITS: Record<Fence, readonly FenceBit[]> = {
+  privileges: ['privileges'],
+  identity: ['identity'],
+  filesystem: ['filesystem'],
+  network: ['network'],
+  processes: ['process-tree', 'process-limit'],
+  memory: ['memory'],
+  cpu: ['cpu'],
+};
+
+/** Fences that this plan has and that were not verified. In best-effort nothing is required. */
+export function missingFences(options: RunOptions, plan: Plan, verified: ReadonlySet<FenceBit>): FenceBit[] {
+  if (options.isolation !== 'strict') return [];
+  return FENCES.filter((fence) => notWanted(fence, options, plan) === null && !isOnlyCpuTime(fence, options))
+    .flatMap((fence) => BITS[fence])
+    .filter((bit) => !verified.has(bit));
+}
+
+/** Fence by fence what was in force, from what the launcher verified and never from what was planned. */
+export function enforcementOf(options: RunOptions, plan: Plan, dropped: Dropped, verified: ReadonlySet<FenceBit>): Enforcement {
+  return report((fence) => {
+    const given = dropped.get(fence);
+    const reason = given === undefined ? notWanted(fence, options, plan) : null;
+    if (reason !== null) return { status: 'disabled', by: reason };
+    const mechanism = mechanismOf(fence, options, plan);
+    if (isOnlyCpuTime(fence, options)) return { status: 'enforced', by: mechanism };
+    const held = BITS[fence].filter((bit) => verified.has(bit));
+    if (held.length === BITS[fence].length && given === undefined) return { status: 'enforced', by: mechanism };
+    const why = given ?? 'not verified';
+    return { status: 'unavailable', by: held.length === 0 ? why : `${why}; only ${held.join(', ')}` };
+  });
+}
+
+/** The report of a run in which no guest code ran. `failed` is the fence that it failed at, if it was one. */
+export function nothingEnforced(reason: string, failed: { fence: Fence; code: string } | null = null): Enforcement {
+  return report((fence) =>
+    fence === failed?.fence ? { status: 'unavailable', by: failed.code } : { status: 'disabled', by: reason },
+  );
+}
+
+function report(of: (fence: Fence) => FenceReport): Enforcement {
+  return Object.fromEntries(FENCES.map((fence) => [fence, of(fence)])) as Enforcement;
+}
+
+/** Why this run is meant to be without the fence; null when it is meant to have it. */
+function notWanted(fence: Fence, options: RunOptions, plan: Plan): string | null {
+  if (fence === 'network' && !plan.namespaces.network) {
+    return options.network === 'host' ? "network: 'host'" : 'SANDBOX_DISABLE_NETNS_FIREWALL=1';
+  }
+  if (fence === 'cpu' && options.limits.cpus === null && options.limits.cpuTimeMs === null) return 'no limit asked for';
+  return null;
+}
+
+/** RLIMIT_CPU and the launcher's count need no fence of the kernel's that could be missing: a stage sets them or fails. */
+function isOnlyCpuTime(fence: Fence, options: RunOptions): boolean {
+  return fence === 'cpu' && options.limits.cpus === null && options.limits.cpuTimeMs !== null;
+}
+
+function mechanismOf(fence: Fence, options: RunOptions, plan: Plan): string {
+  const cgroup = plan.cgroup === null ? 'none' : `cgroup-v${plan.cgroup.version}`;
+  switch (fence) {
+    case 'privileges':
+      return 'no-new-privs, empty capability sets';
+    case 'identity':
+      return plan.namespaces.user ? 'userns' : 'setuid';
+    case 'filesystem':
+      return 'mntns, pivot_root';
+    case 'network':
+      return 'netns';
+    case 'processes':
+      return `pidns, ${cgroup}`;
+    case 'memory':
+      return cgroup;
+    case 'cpu':
+      return [
+        ...(options.limits.cpus === null ? [] : [cgroup]),
+        ...(options.limits.cpuTimeMs === null ? [] : ['cpu accounting, RLIMIT_CPU']),
+      ].join(', ');
+  }
+}

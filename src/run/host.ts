@@ -1,0 +1,35 @@
+import { readHostFacts } from '../host/facts.js';
+import type { HostFacts } from '../host/facts.js';
+import { AbortFan } from './abort.js';
+import type { Fence } from './result.js';
+
+/** What one process learns about the machine it runs on, shared by its runs. */
+export class Host {
+  readonly aborts = new AbortFan();
+  /** Fences that best-effort runs had to give up here, each with the code of the error that showed it. */
+  readonly dropped = new Map<Fence, string>();
+  #facts: Promise<HostFacts> | null = null;
+
+  /** Computed once; again at the next call after a failure, or after there was no place for cgroups. */
+  facts(): Promise<HostFacts> {
+    if (this.#facts !== null) return this.#facts;
+    const facts = readHostFacts();
+    this.#facts = facts;
+    facts.then(
+      ({ cgroup }) => {
+        if (cgroup.kind === 'unavailable') this.#forget(facts);
+      },
+      () => this.#forget(facts),
+    );
+    return facts;
+  }
+
+  /** To be called when a run met a cgroup placement that is not good any more. */
+  forgetFacts(): void {
+    this.#facts = null;
+  }
+
+  #forget(facts: Promise<HostFacts>): void {
+    if (this.#facts === facts) this.#facts = null;
+  }
+}

@@ -1,0 +1,120 @@
+import { describeEnding, collect, notStarted } from './collect.js';
+import { fencesToDrop } from './drop-fence.js';
+import { missingFences } from './enforcement.js';
+import { Host } from './host.js';
+import { removeCgroup, removeOwnedCwd } from './leftovers.js';
+import { validateOptions } from './options.js';
+import type { RunOptions, SandboxOptions } from './options.js';
+import type { Fence, SandboxResult } from './result.js';
+import { setUpProblem } from './set-up-problem.js';
+import type { SetUpProblem } from './set-up-problem.js';
+import { ownPlace } from './own-place.js';
+import { releaseStdin, takeStdin } from './stdin.js';
+import { supervise } from './supervise.js';
+import type { Ending } from './supervise.js';
+import { native } from '../launcher/addon.js';
+import { locateLauncher } from '../launcher/locate.js';
+import { planRun } from '../plan/plan-run.js';
+import type { PlannedRun } from '../plan/plan-run.js';
+
+/**
+ * Runs one command in a sandbox of its own. Resolves when the sandbox is gone, with all that belonged to it, whatever the
+ * guest did and however it ended.
+ *
+ * @throws TypeError or RangeError when an option is wrong, naming it; and what onStdout or onStderr threw, once the
+ *   sandbox is gone.
+ */
+export const runSandboxed: (options: SandboxOptions) => Promise<SandboxResult> = runnerOf(new Host());
+
+/** A `runSandboxed` with a knowledge of the machine of its own. */
+export function runnerOf(host: Host): (options: SandboxOptions) => Promise<SandboxResult> {
+  return async (input) => {
+    const options = validateOptions(input);
+    takeStdin(options.stdin);
+    try {
+      return await run(host, options);
+    } finally {
+      releaseStdin(options.stdin);
+    }
+  };
+}
+
+async function run(host: Host, options: RunOptions): Promise<SandboxResult> {
+  const dropped = new Map(options.isolation === 'strict' ? [] : host.dropped);
+  for (let attempt = 0; ; attempt++) {
+    if (isAborted(options)) return notStarted(ownPlace(options), { outcome: 'canceled' });
+
+    const planned = await plan(host, options, new Set(dropped.keys()));
+    if ('kind' in planned) {
+      if (options.isolation === 'best-effort' && planned.fence !== null && !dropped.has(planned.fence)) {
+        dropped.set(planned.fence, planned.failure.error.code);
+        continue;
+      }
+      return notStarted(ownPlace(options), { outcome: 'spawn-error', ...planned });
+    }
+    if (isAborted(options)) {
+      await removeOwnedCwd(planned);
+      return notStarted(planned, { outcome: 'canceled' });
+    }
+
+    const ending = await launchPlanned(host, options, planned);
+    if ('kind' in ending) return notStarted(planned, { outcome: 'spawn-error', ...ending });
+    if (mayRetry(host, options, ending, dropped, attempt)) continue;
+    if (ending.thrown !== null) throw ending.thrown.error;
+    return collect(options, planned, dropped, ending);
+  }
+}
+
+async function plan(host: Host, options: RunOptions, dropped: ReadonlySet<Fence>): Promise<PlannedRun | SetUpProblem> {
+  try {
+    return await planRun(options, await host.facts(), dropped);
+  } catch (error) {
+    // An option that only the file system can prove wrong.
+    if (error instanceof RangeError) throw error;
+    return setUpProblem(error, `cannot plan the run of ${options.command}`, 'set-up-failed');
+  }
+}
+
+/** Launches, supervises, and removes what is left of a launcher that could not do it itself. */
+async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRun): Promise<Ending | SetUpProblem> {
+  try {
+    const ending = await supervise({
+      native: native(),
+      launcher: locateLauncher(),
+      plan: planned.encoded,
+      options,
+      aborts: host.aborts,
+      missing: (verified) => missingFences(options, planned.plan, verified),
+    });
+    if (ending.ended === null || ending.ended.removalErrno !== 0) await removeCgroup(planned);
+    return ending;
+  } catch (error) {
+    return setUpProblem(error, 'cannot start the launcher', 'launcher-not-started');
+  } finally {
+    await removeOwnedCwd(planned);
+  }
+}
+
+/** True when the launch failed before any guest code ran and another one, with what is known now, may not. */
+function mayRetry(host: Host, options: RunOptions, ending: Ending, dropped: Map<Fence, string>, attempt: number): boolean {
+  const { failure, outcome } = ending;
+  if (failure === null || outcome !== 'spawn-error') return false;
+  const { code } = describeEnding(options, ending).error;
+  const ofCgroup = code === 'cgroup-unavailable';
+  if (ofCgroup) {
+    // The place was good when it was found: it may have been moved or removed since.
+    host.forgetFacts();
+    if (attempt === 0) return true;
+  }
+  if (options.isolation === 'strict') return false;
+  const fences = fencesToDrop(failure, code, dropped);
+  for (const fence of fences) {
+    dropped.set(fence, code);
+    if (!ofCgroup) host.dropped.set(fence, code);
+  }
+  return fences.length > 0;
+}
+
+function isAborted({ signal }: RunOptions): boolean {
+  return signal?.aborted === true;
+}

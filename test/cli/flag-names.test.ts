@@ -1,0 +1,72 @@
+import { Command } from 'commander';
+import { expect, it } from 'vitest';
+
+import { flagByField, inFlags } from '../../src/cli/flag-names.js';
+import { defineRunFlags } from '../../src/cli/run-flags.js';
+import { optionsOf } from '../../src/cli/run-options.js';
+import type { RunFlags } from '../../src/cli/run-flags.js';
+import { optionsSchema } from '../../src/run/option-schema.js';
+
+const flagsOf = () => defineRunFlags(new Command(), {}).options.map(({ long }) => long);
+
+/** Options that a command line has in another shape: its arguments, streams and signals, and flags without a value. */
+const ELSEWHERE: Record<string, string | null> = {
+  command: null,
+  args: null,
+  signal: null,
+  onStdout: null,
+  onStderr: null,
+  stdin: '--no-stdin',
+  cwd: '--cwd',
+  cwdReadOnly: '--write',
+  env: '--env',
+  network: '--network',
+  isolation: '--best-effort',
+  keepOutput: null,
+};
+
+it('every option of the library has a flag', () => {
+  const { filesystem, limits, ...rest } = optionsSchema.shape;
+  const fields = [
+    ...Object.keys(rest),
+    ...Object.keys(filesystem.unwrap().shape).map((name) => `filesystem.${name}`),
+    ...Object.keys(limits.unwrap().shape).map((name) => `limits.${name}`),
+  ];
+  const known = new Map<string, string | null>([...Object.entries(flagByField), ...Object.entries(ELSEWHERE)]);
+  for (const field of fields) {
+    expect(known.has(field), `${field} has no flag`).toBe(true);
+    const flag = known.get(field);
+    if (typeof flag === 'string') expect(flagsOf(), field).toContain(flag);
+  }
+});
+
+it('flags that are given become the options they stand for', () => {
+  const command = defineRunFlags(new Command(), { TOKEN: 'secret' });
+  command.parse(
+    '--timeout 2s --grace 100ms --shutdown-signal int --memory 1G --pids 5 --cpus 0.5 --cpu-time 3s --open-files 10 --file-size 2M --tmp 8M --read a --read /b --write c --cwd d --env TOKEN --env A=b=c --network host --best-effort --max-stdout 1K --max-stderr 2K --node-heap 64M'.split(' '),
+    { from: 'user' },
+  );
+  expect(optionsOf(command.opts<RunFlags>(), './x', ['y'], '/here')).toEqual({
+    command: '/here/x',
+    args: ['y'],
+    cwd: '/here/d',
+    cwdReadOnly: true,
+    env: { TOKEN: 'secret', A: 'b=c' },
+    timeoutMs: 2000,
+    gracePeriodMs: 100,
+    shutdownSignal: 'SIGINT',
+    maxStdoutBytes: 1024,
+    maxStderrBytes: 2048,
+    nodeHeapMb: 64,
+    network: 'host',
+    filesystem: { read: ['/here/a', '/b'], write: ['/here/c'], tmpMb: 8 },
+    limits: { memoryMb: 1024, pids: 5, cpus: 0.5, cpuTimeMs: 3000, openFiles: 10, fileSizeMb: 2 },
+    isolation: 'best-effort',
+  });
+});
+
+it('messages of the library name flags', () => {
+  expect(inFlags('filesystem.read[0] (/nowhere) must exist')).toBe('--read (/nowhere) must exist');
+  expect(inFlags('cwd (/nowhere) must exist')).toBe('--cwd (/nowhere) must exist');
+  expect(inFlags('lower limits.openFiles or limits.fileSizeMb')).toBe('lower --open-files or --file-size');
+});

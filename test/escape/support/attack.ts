@@ -1,0 +1,126 @@
+/** The form of every escape test: one program, run inside, where it must fail, and once more with one fence down. */
+import { appendFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { TestContext } from 'vitest';
+
+import type { Outcome, SandboxOptions, SandboxResult } from '../../../src/index.js';
+import { whereAmI } from '../../support/lane.js';
+import { Lab } from './lab.js';
+
+/** A command as the guest. Its last line on stdout says `ESCAPED …` or `HELD …`. */
+export interface Guest {
+  command: string;
+  args: string[];
+  stdin?: string;
+}
+
+/** What one run of the guest came to. */
+export interface Attempt {
+  verdict: 'escaped' | 'held' | null;
+  /** The verdict line, or what else the guest said. */
+  words: string;
+  stdout: string;
+  exitCode: number | null;
+  /** null outside a sandbox. */
+  result: SandboxResult | null;
+}
+
+export type Options = Partial<Omit<SandboxOptions, 'command' | 'args'>>;
+
+export interface Control<Ground> {
+  /** Which fence is down, and how. */
+  down: string;
+  run(guest: Guest, options: Options, ground: Ground, lab: Lab): Promise<Attempt>;
+}
+
+export interface Attack<Ground> {
+  /** A sentence about what cannot be done. */
+  title: string;
+  /** What this attack needs on the host side, made anew for the attempt and for its control. */
+  ground?(lab: Lab): Ground | Promise<Ground>;
+  guest(lab: Lab, ground: NoInfer<Ground>): Guest;
+  /** Of the attempt inside; the control may change them. */
+  options?(ground: NoInfer<Ground>): Options;
+  /** How the attempt is made. Default: `lab.sandbox`. */
+  inside?(guest: Guest, options: Options, ground: NoInfer<Ground>, lab: Lab): Promise<Attempt>;
+  control: Control<NoInfer<Ground>>;
+  /** Whether the attack has succeeded. Default: the guest's own verdict. */
+  escaped?(attempt: Attempt, ground: NoInfer<Ground>): boolean | Promise<boolean>;
+  /** How the run inside may end. Default: only by itself. */
+  outcomes?: Outcome[];
+  /** More to be seen of the attempt inside. */
+  check?(attempt: Attempt, ground: NoInfer<Ground>): void | Promise<void>;
+  /** Skips where the attack, or its control, cannot be carried out at all (test/support/skip.ts). */
+  requires?(context: TestContext): void;
+}
+
+export interface ClassOfAttacks {
+  /** As README's table calls it. */
+  name: string;
+  /** The C program below test/fixtures/escape that holds the attacks. */
+  program: string;
+  flags?: string[];
+}
+
+/** An attack with its ground's type forgotten, so that different ones fit into one list. */
+export interface Carried {
+  title: string;
+  carryOut(context: TestContext, about: ClassOfAttacks): Promise<void>;
+}
+
+export function attack<Ground>(each: Attack<Ground>): Carried {
+  return {
+    title: each.title,
+    async carryOut(context, about) {
+      each.requires?.(context);
+      const lab = new Lab(about);
+      await expectHeld(each, lab);
+      await expectControl(each, lab);
+    },
+  };
+}
+
+/** One file's attacks. Their numbers are their places in the list. */
+export function attackClass(about: ClassOfAttacks, attacks: readonly Carried[]): void {
+  describe(about.name, () => {
+    attacks.forEach(({ title, carryOut }, index) => {
+      it(title, async (context) => {
+        await carryOut(context, about);
+        report(about.name, index + 1, title);
+      });
+    });
+  });
+}
+
+async function expectHeld<Ground>(each: Attack<Ground>, lab: Lab): Promise<void> {
+  const ground = (await each.ground?.(lab)) as Ground;
+  const guest = each.guest(lab, ground);
+  const options = each.options?.(ground) ?? {};
+  const attempt = await (each.inside?.(guest, options, ground, lab) ?? lab.sandbox(guest, options));
+  const { result } = attempt;
+  if (result !== null) expect(each.outcomes ?? ['exit'], about(attempt)).toContain(result.outcome);
+  expect(await (each.escaped?.(attempt, ground) ?? attempt.verdict === 'escaped'), `it escaped: ${attempt.words}`).toBe(false);
+  // A guest that broke off before its attack proves nothing.
+  if (each.escaped === undefined && (result?.outcome ?? 'exit') === 'exit') expect(attempt.verdict, about(attempt)).toBe('held');
+  await each.check?.(attempt, ground);
+}
+
+async function expectControl<Ground>(each: Attack<Ground>, lab: Lab): Promise<void> {
+  const ground = (await each.ground?.(lab)) as Ground;
+  const attempt = await each.control.run(each.guest(lab, ground), each.options?.(ground) ?? {}, ground, lab);
+  const escaped = await (each.escaped?.(attempt, ground) ?? attempt.verdict === 'escaped');
+  expect(escaped, `the control (${each.control.down}) must succeed: ${about(attempt)}`).toBe(true);
+}
+
+function about({ words, exitCode, result }: Attempt): string {
+  const stderr = result?.stderr ?? '';
+  return `${result?.outcome ?? 'outside'} ${exitCode} ${result?.errorMessage ?? ''} ${words} ${stderr}`.slice(0, 2000);
+}
+
+/** One line of JSON for each attack that was carried out with its control, for the table of README. */
+function report(name: string, number: number, title: string): void {
+  const file = process.env['RINGFENCE_ESCAPE_REPORT'];
+  if (file === undefined) return;
+  const { root, cgroup, uml } = whereAmI();
+  appendFileSync(file, `${JSON.stringify({ class: name, number, title, account: root ? 'root' : 'user', cgroup, uml })}\n`);
+}

@@ -1,0 +1,57 @@
+import { closeSync } from 'node:fs';
+import path from 'node:path';
+import { native } from '../../src/launcher/addon.js';
+import type { Launch } from '../../src/launcher/native.js';
+import { compileFixture } from '../support/compile.js';
+
+/** A launcher that does what its plan says, see the fixture. */
+export const scriptedLauncher = compileFixture('scripted-launcher.cc', { flags: ['-I', path.resolve('native/shared')] });
+
+export interface Seen {
+  /** What the launcher sent, and `exit <code> <signal>` at last: the order is part of the contract. */
+  events: string[];
+  descriptors: number[];
+}
+
+export interface Scripted {
+  launch: Launch;
+  seen: Seen;
+  /** The end of file for the launcher's standard input. */
+  closeStdin(): void;
+  done: Promise<Seen>;
+}
+
+export function startScript(script: string, onRecord: (text: string, launch: Launch) => void = () => {}): Scripted {
+  const seen: Seen = { events: [], descriptors: [] };
+  const { promise, resolve } = withResolvers<Seen>();
+  const launch = native().launch({
+    launcher: scriptedLauncher,
+    plan: Buffer.from(script),
+    onRecord(record, descriptors) {
+      seen.events.push(record.toString());
+      seen.descriptors.push(...descriptors);
+      onRecord(record.toString(), launch);
+    },
+    onExit(exitCode, signal) {
+      seen.events.push(`exit ${exitCode} ${signal}`);
+      for (const fd of open) closeSync(fd);
+      resolve(seen);
+    },
+  });
+  const open = new Set([launch.stdin, launch.stdout, launch.stderr]);
+  const closeStdin = (): void => {
+    if (open.delete(launch.stdin)) closeSync(launch.stdin);
+  };
+  return { launch, seen, closeStdin, done: promise };
+}
+
+/** Starts the script and waits for its end. */
+export function runScript(script: string, onRecord?: (text: string, launch: Launch) => void): Promise<Seen> {
+  return startScript(script, onRecord).done;
+}
+
+function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => {};
+  const promise = new Promise<T>((settle) => (resolve = settle));
+  return { promise, resolve };
+}

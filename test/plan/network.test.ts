@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+
+import { describe, expect, it } from 'vitest';
+
+import { hasOwnNetwork, planNameFiles } from '../../src/plan/network.js';
+
+describe('hasOwnNetwork', () => {
+  it('is the default', () => {
+    expect(hasOwnNetwork('none', new Set(), {})).toBe(true);
+  });
+
+  it('is not when the host\'s network was asked for, or the fence was given up', () => {
+    expect(hasOwnNetwork('host', new Set(), {})).toBe(false);
+    expect(hasOwnNetwork('none', new Set(['network']), {})).toBe(false);
+  });
+
+  it('is switched off by exactly 1', () => {
+    expect(hasOwnNetwork('none', new Set(), { SANDBOX_DISABLE_NETNS_FIREWALL: '1' })).toBe(false);
+    for (const value of ['', '0', 'true', '1 ', '01', 'yes']) {
+      expect(hasOwnNetwork('none', new Set(), { SANDBOX_DISABLE_NETNS_FIREWALL: value })).toBe(true);
+    }
+  });
+});
+
+describe('planNameFiles', () => {
+  it('shows nothing of the host\'s names in a network of its own', async () => {
+    const files = await planNameFiles(true);
+    expect(files.map(({ path }) => path)).toEqual(['/etc/hosts']);
+    expect(files[0]).toMatchObject({ content: expect.stringMatching(/^127\.0\.0\.1 localhost\n/) as string });
+  });
+
+  it('shows the files of the host in its network', async () => {
+    const files = await planNameFiles(false);
+    expect(files).toContainEqual({ kind: 'file', path: '/etc/hosts', mode: 0o644, content: readFileSync('/etc/hosts', 'utf8') });
+  });
+});

@@ -1,0 +1,43 @@
+import { execa } from 'execa';
+
+export interface OutsideOptions {
+  args?: string[];
+  env?: Record<string, string>;
+  cwd?: string;
+  input?: string;
+  timeoutMs?: number;
+}
+
+export interface OutsideResult {
+  exitCode: number | null;
+  signal: string | null;
+  timedOut: boolean;
+  stdout: string;
+  stderr: string;
+}
+
+/**
+ * The control of an escape test: the same program with no fence at all, as this user, with an environment as clean as
+ * the sandbox's. Never for hogs, bombs and floods: their control is a sandbox with just that limit raised.
+ */
+export async function runOutside(command: string, options: OutsideOptions = {}): Promise<OutsideResult> {
+  const { args = [], env = {}, cwd, input = '', timeoutMs = 20_000 } = options;
+  const result = await execa(command, args, {
+    env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', ...env },
+    extendEnv: false,
+    ...(cwd === undefined ? {} : { cwd }),
+    input,
+    timeout: timeoutMs,
+    killSignal: 'SIGKILL',
+    maxBuffer: 2 ** 24,
+    stripFinalNewline: false,
+    reject: false,
+  });
+  return {
+    exitCode: result.exitCode ?? null,
+    signal: result.signal ?? null,
+    timedOut: result.timedOut,
+    stdout: result.stdout,
+    stderr: result.stderr,
+  };
+}
