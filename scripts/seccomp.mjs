@@ -17,7 +17,7 @@ buildTool();
 const version = execFileSync(tool, ['version'], { encoding: 'utf8' }).trim();
 const stale = [];
 emit('src/seccomp/generated/calls.ts', callTables()); // before the profile reader is compiled, which belongs to the same tree
-const { parseProfile, COMPARISONS, decodeProgram } = await profileReader();
+const { parseProfile, COMPARISONS, decodeProgram, guardProgram } = await profileReader();
 for (const architecture of architectures) emit(`native/seccomp/generated/${architecture}.h`, header(architecture));
 if (stale.length > 0) {
   console.error(`out of date, or made with another libseccomp than ${version}: ${stale.join(', ')}. Run: npm run seccomp`);
@@ -83,7 +83,7 @@ function wrap(words) {
 async function profileReader() {
   execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', join(root, 'native/seccomp/tsconfig.json')], { stdio: 'inherit' });
   const load = (name) => import(join(root, 'build/seccomp/js/seccomp', name));
-  return { ...(await load('profile.js')), ...(await load('condition.js')), ...(await load('program.js')) };
+  return Object.assign({}, ...(await Promise.all(['profile.js', 'condition.js', 'program.js', 'guard.js'].map(load))));
 }
 
 function header(architecture) {
@@ -107,12 +107,13 @@ function opensInet({ names, conditions }) {
   return names.includes('socket') && conditions.some(({ index, valueTwo }) => index === 0 && inetFamilies.includes(valueTwo));
 }
 
-function compile(architecture, { defaultAction, rules }) {
+function compile(architecture, profile) {
+  const { defaultAction, rules } = profile;
   const lines = rules
     .filter(({ action }) => action !== defaultAction) // libseccomp refuses what says the default again
     .flatMap(({ names, action, conditions }) => names.map((name) => `rule ${action} ${name} ${conditions.length}${conditions.map(operands).join('')}`));
   const input = [`default ${defaultAction}`, ...lines, ''].join('\n');
-  return decodeProgram(execFileSync(tool, ['program', architecture], { input }));
+  return guardProgram(decodeProgram(execFileSync(tool, ['program', architecture], { input })), profile, architecture);
 }
 
 function operands({ index, comparison, value, valueTwo }) {

@@ -1,17 +1,13 @@
-import { ENOSYS, ERRNO, KILL_PROCESS, strictness } from './actions.js';
+import { strictness } from './actions.js';
 import type { Condition } from './condition.js';
 import { CALLS, KNOWN_NAMES } from './generated/calls.js';
+import { guard } from './guard.js';
 import type { Architecture, Profile, Rule } from './profile.js';
 import { JUMP_EQ, JUMP_GE, JUMP_GT, MAX_INSTRUCTIONS, ProgramBuilder } from './program.js';
 import type { Instruction, Label } from './program.js';
 
-/** struct seccomp_data: where the number, the architecture and the arguments are. */
-const NUMBER = 0;
-const ARCHITECTURE = 4;
+/** Where `struct seccomp_data` has the arguments, 8 bytes each. */
 const ARGUMENTS = 16;
-
-export const AUDIT_ARCH: Record<Architecture, number> = { x64: 0xc000003e, arm64: 0xc00000b7 };
-const X32_BIT = 0x40000000;
 
 /** What a compiled profile is, and what of it had no effect here. */
 export interface Compiled {
@@ -34,20 +30,14 @@ interface Range {
 
 /**
  * Compiles a profile for one architecture. Of several rules that match a call the strictest decides, whatever their
- * order (libseccomp drops a conditional refusal beside an unconditional permission, and says nothing). Foreign
- * architectures are killed; the x32 range gets ENOSYS, as from a kernel without it. Where the default is an errno, so do
- * numbers above the highest one that the profile names, as in runc, for libc to fall back. Throws a TypeError for an
- * unknown call in a rule that is stricter than the default, and for a program that is too long.
+ * order (libseccomp drops a conditional refusal beside an unconditional permission, and says nothing). Throws a
+ * TypeError for an unknown call in a rule that is stricter than the default, and for a program that is too long.
  */
 export function compileProfile(profile: Profile, architecture: Architecture): Compiled {
   const { decisions, unknownNames } = collect(profile, architecture);
   const builder = new ProgramBuilder();
   const onNumber = search(builder, toRanges(decisions, profile.defaultAction));
-  const enosys = ERRNO | ENOSYS;
-  const native = architecture === 'x64' ? builder.branch(JUMP_GE, X32_BIT, builder.answer(enosys), onNumber) : onNumber;
-  const loaded = builder.load(NUMBER, native);
-  const checked = builder.branch(JUMP_EQ, AUDIT_ARCH[architecture], loaded, builder.answer(KILL_PROCESS));
-  const program = builder.finish(builder.load(ARCHITECTURE, checked));
+  const program = guard(builder, onNumber, profile, architecture);
   if (program.length > MAX_INSTRUCTIONS)
     throw new TypeError(`compiles to ${program.length} instructions; the kernel takes ${MAX_INSTRUCTIONS}`);
   return { program, unknownNames };
@@ -87,10 +77,9 @@ function settle(decision: Decision): void {
 function toRanges(decisions: Map<number, Decision>, defaultAction: number): Range[] {
   const highest = Math.max(-1, ...decisions.keys());
   const unlisted: Decision = { rules: [], otherwise: defaultAction };
-  const newer = strictness(defaultAction) === strictness(ERRNO) ? { rules: [], otherwise: ERRNO | ENOSYS } : unlisted;
   const ranges: Range[] = [];
   for (let number = 0; number <= highest + 1; number++) {
-    const decision = number > highest ? newer : (decisions.get(number) ?? unlisted);
+    const decision = decisions.get(number) ?? unlisted;
     const last = ranges.at(-1)?.decision;
     const same = last && last.rules.length === 0 && decision.rules.length === 0 && last.otherwise === decision.otherwise;
     if (!same) ranges.push({ first: number, decision });

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { release } from 'node:os';
 import { permits } from './actions.js';
-import { AUDIT_ARCH, compileProfile } from './compile.js';
+import { compileProfile } from './compile.js';
 import type { Compiled } from './compile.js';
 import { CALLS } from './generated/calls.js';
+import { AUDIT_ARCH } from './guard.js';
 import { parseProfile } from './profile.js';
 import type { Architecture, Target } from './profile.js';
 import { simulate } from './simulate.js';

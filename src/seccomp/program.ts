@@ -29,8 +29,16 @@ export type Label = number;
  * target too far for a conditional jump's 8 bits gets a long jump in between.
  */
 export class ProgramBuilder {
-  readonly #reversed: Instruction[] = [];
+  readonly #reversed: Instruction[];
   readonly #returns = new Map<number, Label>();
+  /** The start of `tail`. */
+  readonly tail: Label;
+
+  /** What is built goes before `tail`, a whole program. */
+  constructor(tail: readonly Instruction[] = []) {
+    this.#reversed = tail.toReversed();
+    this.tail = tail.length;
+  }
 
   /** Where `action` is returned; an existing return is used again while it is in reach. */
   answer(action: number): Label {
