@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Profile } from '../../src/seccomp/profile.js';
 import { COMPARISONS } from '../../src/seccomp/condition.js';
@@ -41,8 +41,10 @@ export const noLibseccomp = existsSync('/usr/include/seccomp.h') ? false : 'libs
 
 function build(compiler: string, flags: string[], source: string, libraries: string[]): string {
   mkdirSync(BUILT, { recursive: true });
-  const output = join(BUILT, `${source.replace(/^.*\//, '').replace(/\.\w+$/, '')}-${process.pid}`);
-  execFileSync(compiler, [...WARNINGS, ...flags, '-o', output, source, ...libraries], { stdio: ['ignore', 'inherit', 'inherit'] });
+  const output = join(BUILT, basename(source, extname(source)));
+  const unfinished = `${output}.${process.pid}`; // test files run side by side
+  execFileSync(compiler, [...WARNINGS, ...flags, '-o', unfinished, source, ...libraries], { stdio: ['ignore', 'inherit', 'inherit'] });
+  renameSync(unfinished, output);
   return output;
 }
 
