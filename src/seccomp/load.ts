@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs';
+import { release } from 'node:os';
+import { permits } from './actions.js';
+import { compileProfile } from './compile.js';
+import type { Compiled } from './compile.js';
+import { CALLS } from './generated/calls.js';
+import { AUDIT_ARCH } from './guard.js';
+import { parseProfile } from './profile.js';
+import type { Architecture, Target } from './profile.js';
+import { simulate } from './simulate.js';
+
+/** What the launcher itself does between installing the filter and the guest's first instruction. */
+const LAUNCHER_CALLS: readonly { name: string; args: readonly bigint[] }[] = [
+  { name: 'prctl', args: [21n] }, // PR_GET_SECCOMP: reading the filter back
+  { name: 'sendto', args: [3n] }, // the record `ready`
+  { name: 'execve', args: [] },
+  { name: 'exit_group', args: [] }, // after an execve that failed
+];
+
+/** Compiles a caller's own profile for this machine. Throws a TypeError that begins with the file's path. */
+export function loadProfile(path: string, target: Target = thisMachine()): Compiled {
+  try {
+    const compiled = compileProfile(parseProfile(readFileSync(path, 'utf8'), target), target.architecture);
+    mustLetLauncherFinish(compiled, target.architecture);
+    return compiled;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new TypeError(`seccomp.profile ${path}: ${reason}`, { cause });
+  }
+}
+
+function thisMachine(): Target {
+  if (process.arch !== 'x64' && process.arch !== 'arm64') throw new TypeError(`no system-call filter for ${process.arch}`);
+  return { architecture: process.arch, kernel: release() };
+}
+
+function mustLetLauncherFinish({ program }: Compiled, architecture: Architecture): void {
+  for (const { name, args } of LAUNCHER_CALLS) {
+    const number = CALLS[architecture].get(name);
+    if (number === undefined || !permits(simulate(program, { architecture: AUDIT_ARCH[architecture], number, args })))
+      throw new TypeError(`must allow ${name}: the launcher starts the guest under this filter`);
+  }
+}
