@@ -18,7 +18,7 @@
       "sources": [
         "<!@(node -p \"require('fs').readdirSync('native/launcher').filter((f) => f.endsWith('.cc')).sort().map((f) => 'native/launcher/' + f).join(' ')\")"
       ],
-      "include_dirs": ["native/shared"],
+      "include_dirs": ["native/shared", "native/seccomp"],
       "cflags_cc": ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-O2", "<@(strict_warnings)"],
       "ldflags": ["-static"],
       "ldflags!": ["-rdynamic"]

@@ -3,13 +3,12 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "filters.h"
+#include "install.h"
 #include "privileges.h"
 #include "report.h"
 
@@ -54,6 +53,18 @@ bool Verify(const Plan& plan, uint32_t* fences) {
   return true;
 }
 
+// Last of all: it forbids what the stages above call.
+bool ApplyFilter(const Plan& plan) {
+  switch (plan.filter) {
+    case Filter::kNone: return true;
+    case Filter::kDefault: return InstallFilter(kDefaultFilter, sizeof kDefaultFilter / sizeof *kDefaultFilter);
+    case Filter::kNoInet: return InstallFilter(kNoInetFilter, sizeof kNoInetFilter / sizeof *kNoInetFilter);
+    case Filter::kOwn: return InstallFilter(reinterpret_cast<const sock_filter*>(plan.program), plan.programLength);
+  }
+  errno = EINVAL;
+  return false;
+}
+
 void ResetSignals() {
   for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
   sigset_t none;
@@ -77,15 +88,11 @@ void RunGuest(const Plan& plan, uint32_t fences, GuestFailure* failure) {
     Fail(Stage::kExec, errno, "close_range");
     _exit(1);
   }
-  if (plan.filterLength != 0) fences |= kFenceSystemCalls;
+  if (plan.filter != Filter::kNone) fences |= kFenceSystemCalls;
   SendReady(fences);
-  if (plan.filterLength != 0) {
-    const sock_fprog program{static_cast<unsigned short>(plan.filterLength),
-                             reinterpret_cast<sock_filter*>(const_cast<char*>(plan.filter))};
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
-      *failure = {Stage::kSystemCalls, errno, "seccomp"};
-      _exit(126);
-    }
+  if (!ApplyFilter(plan)) {
+    *failure = {Stage::kSystemCalls, errno, "seccomp"};
+    _exit(126);
   }
   execve(plan.executable, plan.argv, plan.env);
   *failure = {Stage::kExec, errno, "execve"};

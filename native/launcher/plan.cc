@@ -104,10 +104,14 @@ const char* ReadPorts(Reader& in, Plan* plan) {
 }
 
 const char* ReadFilter(Reader& in, Plan* plan) {
+  uint32_t filter = 0;
   uint32_t bytes = 0;
-  if (!in.String(&plan->filter, &bytes)) return "the filter is malformed";
-  if (bytes % sizeof(sock_filter) != 0 || bytes / sizeof(sock_filter) > kMaxFilter) return "the filter is no program";
-  plan->filterLength = bytes / sizeof(sock_filter);
+  if (!in.Number(&filter) || filter > static_cast<uint32_t>(Filter::kOwn)) return "the filter is unknown";
+  plan->filter = static_cast<Filter>(filter);
+  if (!in.String(&plan->program, &bytes)) return "the filter's program is malformed";
+  if (bytes % sizeof(sock_filter) != 0 || bytes / sizeof(sock_filter) > kMaxProgram) return "the filter's program has an odd size";
+  plan->programLength = bytes / sizeof(sock_filter);
+  if ((plan->filter == Filter::kOwn) != (bytes != 0)) return "a program does not fit the filter";
   return nullptr;
 }
 

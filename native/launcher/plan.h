@@ -7,7 +7,7 @@ namespace ringfence {
 
 constexpr uint32_t kMaxMounts = 256;
 constexpr uint32_t kMaxPorts = 100; // two descriptors each in one SCM_RIGHTS message
-constexpr uint32_t kMaxFilter = 4096; // BPF_MAXINSNS
+constexpr uint32_t kMaxProgram = 4096; // BPF_MAXINSNS
 constexpr uint32_t kMaxCgroupParents = 8;
 constexpr uint32_t kMaxStrings = 1u << 18; // argv and env, each
 
@@ -40,8 +40,9 @@ struct Plan {
   char** env;
   uint32_t portCount;
   uint16_t ports[kMaxPorts];
-  const char* filter;
-  uint32_t filterLength; // instructions
+  Filter filter;
+  const char* program;
+  uint32_t programLength; // instructions
   uint32_t mountCount;
   Mount mounts[kMaxMounts];
 

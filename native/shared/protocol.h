@@ -22,7 +22,7 @@ enum class Stage : uint32_t {
 // u64 memoryBytes, pids, cpuQuotaUs, cpuTimeMs, openFiles, fileSizeBytes, scratchBytes, scratchInodes, deadlineMs,
 // u32 cgroupVersion, string cgroupName, u32 n, n * { u32 controllers, string parentDirectory },
 // string executable, string cwd, string hostname, u32 n, n * string argv, u32 n, n * string env,
-// u32 n, n * u32 port (kEgress), string filter (struct sock_filter[], empty for none),
+// u32 n, n * u32 port (kEgress), u32 filter, string program (kOwnFilter: struct sock_filter[]; else empty),
 // u32 n, n * { u32 kind, u32 flags, u32 mode, string path, string source }.
 constexpr uint32_t kPlanMagic = 0x31464752; // "RGF1"
 constexpr uint32_t kPlanVersion = 2;
@@ -38,6 +38,14 @@ enum PlanFlag : uint32_t {
   kCgroupNamespace = 1u << 6,
   kEgress = 1u << 8,       // loopback answers for every address; sockets for the plan's ports go to the host
   kProcOptional = 1u << 7, // carry on without /proc where the kernel refuses a fresh one (never the host's)
+};
+
+// Which system-call filter the guest gets.
+enum class Filter : uint32_t {
+  kNone = 0,
+  kDefault = 1, // native/seccomp/default.json
+  kNoInet = 2,  // the same without IPv4 and IPv6 sockets
+  kOwn = 3,     // the caller's profile, compiled by the host
 };
 
 enum Controller : uint32_t {
