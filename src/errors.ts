@@ -28,7 +28,8 @@ export const exitCodeByError: Readonly<Record<string, number>> = {
 /** The exit code of a command line that ran this. */
 export function exitCodeOf({ outcome, exitCode, signal, error }: Pick<SandboxResult, 'outcome' | 'exitCode' | 'signal' | 'error'>): number {
   if (outcome === 'exit') return exitCode ?? 128 + signalNumber(signal);
-  if (outcome === 'spawn-error' && error !== null) return exitCodeByError[error.code] ?? exitCodeByOutcome['spawn-error'];
+  const code = error?.code ?? '';
+  if (Object.hasOwn(exitCodeByError, code)) return exitCodeByError[code] ?? exitCodeByOutcome['spawn-error'];
   return exitCodeByOutcome[outcome];
 }
 
@@ -150,6 +151,8 @@ const rules: readonly Rule[] = [
   { stages: ['cgroup', 'attach'], errnos: null, code: 'cgroup-unavailable' },
   { stages: null, errnos: ['ENOMEM'], code: 'host-out-of-memory' },
   { stages: null, errnos: ['ENOSYS'], code: 'kernel-too-old' },
+  // An idmapped mount takes a user namespace to hold the map.
+  { stages: ['sources'], errnos: ['ENOSPC', 'EUSERS'], detail: /idmap/, code: 'user-namespaces-disabled' },
   { stages: ['sources'], errnos: null, detail: /idmap/, code: 'idmap-unsupported' },
   { stages: ['sources'], errnos: ['ENOENT', 'ENOTDIR', 'ELOOP'], code: 'path-not-found' },
   { stages: ['sources', 'root', 'view', 'proc', 'pivot', 'hostname', 'loopback'], errnos: ['ENOSPC'], code: 'scratch-full' },

@@ -45,6 +45,7 @@ describe('failures of a stage', () => {
     ['id-map', 'EPERM', 'write uid_map', 'user-namespaces-restricted'],
     ['root', 'EACCES', 'mount MS_SLAVE /', 'user-namespaces-restricted'],
     ['sources', 'EINVAL', 'mount_setattr idmap /srv/data', 'idmap-unsupported'],
+    ['sources', 'ENOSPC', 'idmap /srv/data', 'user-namespaces-disabled'],
     ['sources', 'ENOENT', 'openat2 /srv/data', 'path-not-found'],
     ['sources', 'EMFILE', 'openat2 /srv/data', 'host-out-of-descriptors'],
     ['cgroup', 'EACCES', 'mkdir /sys/fs/cgroup', 'cgroup-unavailable'],

@@ -2,7 +2,7 @@ import { describeEnding, collect, notStarted } from './collect.js';
 import { fencesToDrop } from './drop-fence.js';
 import { missingFences } from './enforcement.js';
 import { Host } from './host.js';
-import { removeCgroup, removeOwnedCwd } from './leftovers.js';
+import { makeOwnedCwd, removeCgroup, removeOwnedCwd } from './host-side.js';
 import { validateOptions } from './options.js';
 import type { RunOptions, SandboxOptions } from './options.js';
 import type { Fence, SandboxResult } from './result.js';
@@ -52,10 +52,7 @@ async function run(host: Host, options: RunOptions): Promise<SandboxResult> {
       }
       return notStarted(ownPlace(options), { outcome: 'spawn-error', ...planned });
     }
-    if (isAborted(options)) {
-      await removeOwnedCwd(planned);
-      return notStarted(planned, { outcome: 'canceled' });
-    }
+    if (isAborted(options)) return notStarted(planned, { outcome: 'canceled' });
 
     const ending = await launchPlanned(host, options, planned);
     if ('kind' in ending) return notStarted(planned, { outcome: 'spawn-error', ...ending });
@@ -78,6 +75,7 @@ async function plan(host: Host, options: RunOptions, dropped: ReadonlySet<Fence>
 /** Launches, supervises, and removes what is left of a launcher that could not do it itself. */
 async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRun): Promise<Ending | SetUpProblem> {
   try {
+    await makeOwnedCwd(planned);
     const ending = await supervise({
       native: native(),
       launcher: locateLauncher(),
