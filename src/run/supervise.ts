@@ -4,6 +4,7 @@ import type { Native } from '../launcher/native.js';
 import type { EndedRecord, FailureRecord, FenceBit, LauncherRecord, ReadyRecord, RecordError } from '../launcher/records.js';
 import type { AbortFan } from './abort.js';
 import { Capture } from './capture.js';
+import type { OnChunk } from './capture.js';
 import { drained } from './drain.js';
 import type { RunOptions } from './options.js';
 import { outcomeOf } from './outcome.js';
@@ -90,9 +91,10 @@ class Supervision {
     this.#after(options.timeoutMs, () => setImmediate(() => this.#stop('timeout')));
   }
 
-  #capture(name: 'stdout' | 'stderr', maxBytes: number, onChunk: ((chunk: Buffer) => void) | null): Capture {
+  #capture(name: 'stdout' | 'stderr', maxBytes: number, onChunk: OnChunk | null): Capture {
     return new Capture(this.#launch[name], {
       maxBytes,
+      keep: this.#input.options.keepOutput,
       onChunk,
       onOverflow: () => this.#kill(`overflow-${name}`),
       onThrow: (error) => {
