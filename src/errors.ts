@@ -99,7 +99,7 @@ export function describeFailure(
 
 /** Describes the failure of a stage of the launcher. */
 export function describeStageFailure(record: FailureRecord, command: string): DescribedFailure {
-  const [syscall = '', ...rest] = record.detail.split(' ');
+  const [syscall = '', ...rest] = record.detail.trim().split(' ');
   const errno = record.errno === 0 ? null : errnoName(record.errno);
   const rule = rules.find(
     ({ stages, errnos, detail }) =>

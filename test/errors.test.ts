@@ -42,6 +42,7 @@ describe('failures of a stage', () => {
     ['namespaces', 'EPERM', 'clone3', 'user-namespaces-forbidden'],
     ['namespaces', 'EBUSY', 'clone3', 'cgroup-unavailable'],
     ['namespaces', 'ENOSYS', 'clone3', 'kernel-too-old'],
+    ['namespaces', 'EINVAL', 'clone3', 'namespaces-unsupported'],
     ['id-map', 'EPERM', 'write uid_map', 'user-namespaces-restricted'],
     ['root', 'EACCES', 'mount MS_SLAVE /', 'user-namespaces-restricted'],
     ['sources', 'EINVAL', 'mount_setattr idmap /srv/data', 'idmap-unsupported'],
