@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, chmodSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +7,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 
 import { runSandboxed } from '../../src/index.js';
 import type { SandboxOptions, SandboxResult } from '../../src/index.js';
+import { leftovers, newLeftovers } from '../support/leftovers.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'run-test-'));
 chmodSync(scratch, 0o755);
@@ -469,29 +469,21 @@ describe('what the kernel holds it to', () => {
   });
 });
 
-it('leaves no descriptor and no child behind', async () => {
+it('leaves nothing behind of many runs at a time', async () => {
   await sh('exit 0');
-  const before = { fds: descriptors(), children: children() };
+  const before = leftovers();
   const kinds = [
     () => sh('exit 0'),
     () => sh('cat', { stdin: 'x' }),
+    () => sh('exit 7', { stdin: new Uint8Array(1 << 20) }),
     () => run('/does/not/exist', []),
     () => sh('yes', { maxStdoutBytes: 10 }),
     () => sh('sleep 60', { timeoutMs: 50, gracePeriodMs: 0 }),
+    () => sh('setsid sleep 60 & sleep 60', { signal: AbortSignal.timeout(60), gracePeriodMs: 0 }),
   ];
-  await Promise.all(Array.from({ length: 50 }, (_, index) => kinds[index % kinds.length]?.()));
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  expect({ fds: descriptors(), children: children() }).toEqual(before);
+  await Promise.all(Array.from({ length: 70 }, (_, index) => kinds[index % kinds.length]?.()));
+  const { descriptors = [], ...others } = newLeftovers(before, leftovers());
+  expect(others).toEqual({});
+  // On cgroup v1 the host itself goes on to take the kernel's lock for a while, with a file that is open for a moment.
+  expect(descriptors.filter((each) => !each.endsWith('cgroup.procs') && !each.endsWith('/cgroup'))).toEqual([]);
 });
-
-function descriptors(): number {
-  return execFileSync('/bin/ls', [`/proc/${process.pid}/fd`], { encoding: 'utf8' }).trim().split('\n').length;
-}
-
-function children(): string {
-  return execFileSync('/bin/sh', ['-c', 'cat /proc/$1/task/*/children', 'sh', String(process.pid)], { encoding: 'utf8' })
-    .trim()
-    .split(/\s+/)
-    .filter((pid) => pid !== '' && existsSync(`/proc/${pid}`))
-    .join(' ');
-}
