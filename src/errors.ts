@@ -140,8 +140,12 @@ const rules: readonly Rule[] = [
   { stages: ['exec'], errnos: ['EACCES', 'ENOEXEC', 'EISDIR', 'EPERM', 'ETXTBSY', 'ENOTDIR', 'EINVAL', 'ELOOP'], code: 'command-not-executable' },
   { stages: ['exec'], errnos: ['E2BIG'], code: 'arguments-too-long' },
   { stages: ['guest', 'exec'], errnos: ['EAGAIN', 'ENOMEM'], code: 'limits-too-small' },
+  // Init asks whether the launcher still lives.
+  { stages: ['lifeline'], errnos: ['EPIPE'], code: 'launcher-died' },
   { stages: null, errnos: ['EMFILE', 'ENFILE'], code: 'host-out-of-descriptors' },
   { stages: ['namespaces'], errnos: ['ENOSPC', 'EUSERS'], code: 'user-namespaces-disabled' },
+  // A cgroup namespace, and the mount namespace that the kernel makes for each detached tree, count against the same limits.
+  { stages: ['seal', 'sources'], errnos: ['ENOSPC'], detail: /^(unshare|open_tree) /, code: 'user-namespaces-disabled' },
   { stages: ['namespaces'], errnos: ['EPERM'], code: 'user-namespaces-forbidden' },
   { stages: ['namespaces'], errnos: ['EINVAL'], code: 'namespaces-unsupported' },
   { stages: ['namespaces'], errnos: ['EAGAIN'], code: 'host-out-of-processes' },

@@ -39,10 +39,13 @@ describe('exit codes', () => {
 describe('failures of a stage', () => {
   const cases: [Stage, string, string, string][] = [
     ['namespaces', 'ENOSPC', 'clone3', 'user-namespaces-disabled'],
+    ['seal', 'ENOSPC', 'unshare cgroup namespace', 'user-namespaces-disabled'],
+    ['sources', 'ENOSPC', 'open_tree /dev/full', 'user-namespaces-disabled'],
     ['namespaces', 'EPERM', 'clone3', 'user-namespaces-forbidden'],
     ['namespaces', 'EBUSY', 'clone3', 'cgroup-unavailable'],
     ['namespaces', 'ENOSYS', 'clone3', 'kernel-too-old'],
     ['namespaces', 'EINVAL', 'clone3', 'namespaces-unsupported'],
+    ['lifeline', 'EPIPE', 'poll launcher', 'launcher-died'],
     ['id-map', 'EPERM', 'write uid_map', 'user-namespaces-restricted'],
     ['root', 'EACCES', 'mount MS_SLAVE /', 'user-namespaces-restricted'],
     ['sources', 'EINVAL', 'mount_setattr idmap /srv/data', 'idmap-unsupported'],

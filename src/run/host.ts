@@ -12,6 +12,11 @@ export class Host {
   readonly #pace = new MigrationPace();
   #facts: Promise<HostFacts> | null = null;
 
+  /** What a run in best-effort had to do without, and ran. */
+  learn(lasting: ReadonlyMap<Fence, string> = new Map()): void {
+    for (const [fence, code] of lasting) this.dropped.set(fence, code);
+  }
+
   /** Computed once; again at the next call after a failure, or after there was no place for cgroups. */
   async facts(): Promise<HostFacts> {
     const facts = await this.#shared();
