@@ -16,6 +16,12 @@ export function childHost(work: { runs: SandboxOptions[]; forever?: boolean; con
   return { command: process.execPath, args: [script, JSON.stringify(work)] };
 }
 
+/** What a host of its own needs of this one's environment: where an ordinary user's sandboxes may have their cgroups. */
+export function hostEnvironment(): Record<string, string> {
+  const place = process.env['RINGFENCE_CGROUP'];
+  return { PATH: process.env['PATH'] ?? '', ...(place === undefined ? {} : { RINGFENCE_CGROUP: place }) };
+}
+
 /**
  * Runs the guest in a sandbox of a host that is started by another command, in another directory or with other variables.
  * @param about `through` is the command that starts the host
@@ -25,10 +31,10 @@ export async function runInChildHost(
   { command, args }: Guest,
   about: { through?: string[]; cwd?: string; env?: Record<string, string> },
 ): Promise<Attempt> {
-  const { through = [], ...options } = about;
+  const { through = [], env, ...options } = about;
   const host = childHost({ runs: [{ command, args, timeoutMs: patience(20_000), filesystem: { read: [lab.program] } }] });
   const [first = '', ...rest] = [...through, host.command, ...host.args];
-  const { stdout, words } = await lab.outside({ command: first, args: rest }, { timeoutMs: patience(30_000), ...options });
+  const { stdout, words } = await lab.outside({ command: first, args: rest }, { timeoutMs: patience(30_000), env: { ...hostEnvironment(), ...env }, ...options });
   const [line = ''] = stdout.split('\n');
   if (!line.startsWith('{')) throw new Error(`the host gave no result: ${words}`);
   const result = JSON.parse(line) as SandboxResult;
