@@ -9,7 +9,13 @@
         "<!@(node -p \"require('fs').readdirSync('native/addon').filter((f) => f.endsWith('.cc')).sort().map((f) => 'native/addon/' + f).join(' ')\")"
       ],
       "include_dirs": ["native/shared", "<!(node -p \"require('node-addon-api').include_dir\")"],
-      "defines": ["NAPI_VERSION=8", "NAPI_DISABLE_CPP_EXCEPTIONS", "NODE_ADDON_API_DISABLE_DEPRECATED"],
+      # SWALLOW: in a worker that is being terminated every call fails and nothing can be thrown; the default is to abort.
+      "defines": [
+        "NAPI_VERSION=8",
+        "NAPI_DISABLE_CPP_EXCEPTIONS",
+        "NODE_ADDON_API_DISABLE_DEPRECATED",
+        "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
+      ],
       "cflags_cc": ["-std=c++17", "-fvisibility=hidden", "<@(strict_warnings)", "-Wno-cast-function-type"]
     },
     {

@@ -28,7 +28,8 @@ export const exitCodeByError: Readonly<Record<string, number>> = {
 /** The exit code of a command line that ran this. */
 export function exitCodeOf({ outcome, exitCode, signal, error }: Pick<SandboxResult, 'outcome' | 'exitCode' | 'signal' | 'error'>): number {
   if (outcome === 'exit') return exitCode ?? 128 + signalNumber(signal);
-  if (outcome === 'spawn-error' && error !== null) return exitCodeByError[error.code] ?? exitCodeByOutcome['spawn-error'];
+  const code = error?.code ?? '';
+  if (Object.hasOwn(exitCodeByError, code)) return exitCodeByError[code] ?? exitCodeByOutcome['spawn-error'];
   return exitCodeByOutcome[outcome];
 }
 
@@ -98,7 +99,7 @@ export function describeFailure(
 
 /** Describes the failure of a stage of the launcher. */
 export function describeStageFailure(record: FailureRecord, command: string): DescribedFailure {
-  const [syscall = '', ...rest] = record.detail.split(' ');
+  const [syscall = '', ...rest] = record.detail.trim().split(' ');
   const errno = record.errno === 0 ? null : errnoName(record.errno);
   const rule = rules.find(
     ({ stages, errnos, detail }) =>
@@ -139,8 +140,12 @@ const rules: readonly Rule[] = [
   { stages: ['exec'], errnos: ['EACCES', 'ENOEXEC', 'EISDIR', 'EPERM', 'ETXTBSY', 'ENOTDIR', 'EINVAL', 'ELOOP'], code: 'command-not-executable' },
   { stages: ['exec'], errnos: ['E2BIG'], code: 'arguments-too-long' },
   { stages: ['guest', 'exec'], errnos: ['EAGAIN', 'ENOMEM'], code: 'limits-too-small' },
+  // Init asks whether the launcher still lives.
+  { stages: ['lifeline'], errnos: ['EPIPE'], code: 'launcher-died' },
   { stages: null, errnos: ['EMFILE', 'ENFILE'], code: 'host-out-of-descriptors' },
   { stages: ['namespaces'], errnos: ['ENOSPC', 'EUSERS'], code: 'user-namespaces-disabled' },
+  // A cgroup namespace, and the mount namespace that the kernel makes for each detached tree, count against the same limits.
+  { stages: ['seal', 'sources'], errnos: ['ENOSPC'], detail: /^(unshare|open_tree) /, code: 'user-namespaces-disabled' },
   { stages: ['namespaces'], errnos: ['EPERM'], code: 'user-namespaces-forbidden' },
   { stages: ['namespaces'], errnos: ['EINVAL'], code: 'namespaces-unsupported' },
   { stages: ['namespaces'], errnos: ['EAGAIN'], code: 'host-out-of-processes' },
@@ -150,6 +155,8 @@ const rules: readonly Rule[] = [
   { stages: ['cgroup', 'attach'], errnos: null, code: 'cgroup-unavailable' },
   { stages: null, errnos: ['ENOMEM'], code: 'host-out-of-memory' },
   { stages: null, errnos: ['ENOSYS'], code: 'kernel-too-old' },
+  // An idmapped mount takes a user namespace to hold the map.
+  { stages: ['sources'], errnos: ['ENOSPC', 'EUSERS'], detail: /idmap/, code: 'user-namespaces-disabled' },
   { stages: ['sources'], errnos: null, detail: /idmap/, code: 'idmap-unsupported' },
   { stages: ['sources'], errnos: ['ENOENT', 'ENOTDIR', 'ELOOP'], code: 'path-not-found' },
   { stages: ['sources', 'root', 'view', 'proc', 'pivot', 'hostname', 'loopback'], errnos: ['ENOSPC'], code: 'scratch-full' },

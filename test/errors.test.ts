@@ -39,12 +39,17 @@ describe('exit codes', () => {
 describe('failures of a stage', () => {
   const cases: [Stage, string, string, string][] = [
     ['namespaces', 'ENOSPC', 'clone3', 'user-namespaces-disabled'],
+    ['seal', 'ENOSPC', 'unshare cgroup namespace', 'user-namespaces-disabled'],
+    ['sources', 'ENOSPC', 'open_tree /dev/full', 'user-namespaces-disabled'],
     ['namespaces', 'EPERM', 'clone3', 'user-namespaces-forbidden'],
     ['namespaces', 'EBUSY', 'clone3', 'cgroup-unavailable'],
     ['namespaces', 'ENOSYS', 'clone3', 'kernel-too-old'],
+    ['namespaces', 'EINVAL', 'clone3', 'namespaces-unsupported'],
+    ['lifeline', 'EPIPE', 'poll launcher', 'launcher-died'],
     ['id-map', 'EPERM', 'write uid_map', 'user-namespaces-restricted'],
     ['root', 'EACCES', 'mount MS_SLAVE /', 'user-namespaces-restricted'],
     ['sources', 'EINVAL', 'mount_setattr idmap /srv/data', 'idmap-unsupported'],
+    ['sources', 'ENOSPC', 'idmap /srv/data', 'user-namespaces-disabled'],
     ['sources', 'ENOENT', 'openat2 /srv/data', 'path-not-found'],
     ['sources', 'EMFILE', 'openat2 /srv/data', 'host-out-of-descriptors'],
     ['cgroup', 'EACCES', 'mkdir /sys/fs/cgroup', 'cgroup-unavailable'],

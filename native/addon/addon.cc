@@ -36,19 +36,24 @@ Napi::Value Send(const Napi::CallbackInfo& info, const RunReference& run) {
   return Napi::Boolean::New(info.Env(), run->Send(command.Data(), command.ByteLength()));
 }
 
-Napi::Object Describe(Napi::Env env, Run* run, Spawned* spawned) {
+// False when the environment is being stopped (a worker that is terminated): nothing can be handed to JavaScript then,
+// and the descriptors stay with `spawned`, which closes them.
+bool Describe(Napi::Env env, Run* run, Spawned* spawned, Napi::Object launch) {
   const RunReference reference(run);
-  Napi::Object launch = Napi::Object::New(env);
-  launch.Set("pid", spawned->pid);
-  launch.Set("stdin", spawned->guest_stdin.release());
-  launch.Set("stdout", spawned->guest_stdout.release());
-  launch.Set("stderr", spawned->guest_stderr.release());
-  launch.Set("send", Napi::Function::New(
-                         env, [reference](const Napi::CallbackInfo& info) { return Send(info, reference); }, "send"));
-  launch.Set("hangUp",
-             Napi::Function::New(env, [reference](const Napi::CallbackInfo&) { reference->HangUp(); }, "hangUp"));
-  launch.Set("kill", Napi::Function::New(env, [reference](const Napi::CallbackInfo&) { reference->Kill(); }, "kill"));
-  return launch;
+  const bool complete =
+      launch.Set("pid", spawned->pid) && launch.Set("stdin", spawned->guest_stdin.get()) &&
+      launch.Set("stdout", spawned->guest_stdout.get()) && launch.Set("stderr", spawned->guest_stderr.get()) &&
+      launch.Set("send", Napi::Function::New(
+                             env, [reference](const Napi::CallbackInfo& info) { return Send(info, reference); }, "send")) &&
+      launch.Set("hangUp",
+                 Napi::Function::New(env, [reference](const Napi::CallbackInfo&) { reference->HangUp(); }, "hangUp")) &&
+      launch.Set("kill",
+                 Napi::Function::New(env, [reference](const Napi::CallbackInfo&) { reference->Kill(); }, "kill"));
+  if (!complete) return false;
+  spawned->guest_stdin.release();
+  spawned->guest_stdout.release();
+  spawned->guest_stderr.release();
+  return true;
 }
 
 bool IsBytes(const Napi::Value& value) {
@@ -80,7 +85,9 @@ Napi::Value Launch(const Napi::CallbackInfo& info) {
     ThrowFailure(env, failure, path);
     return Napi::Value();
   }
-  return Describe(env, run, &spawned);
+  const Napi::Object launch = Napi::Object::New(env);
+  if (!Describe(env, run, &spawned, launch)) run->HangUp();
+  return launch;
 }
 
 } // namespace

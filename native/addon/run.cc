@@ -112,7 +112,7 @@ void Run::Deliver(Message* message) {
   const Napi::HandleScope scope(env_);
   const Napi::Buffer<uint8_t> record = Napi::Buffer<uint8_t>::Copy(env_, message->bytes, message->size);
   const Napi::Array descriptors = Napi::Array::New(env_, message->descriptors.size());
-  if (env_.IsExceptionPending()) return;
+  if (record.IsEmpty() || descriptors.IsEmpty()) return; // a worker that is being terminated
   for (size_t index = 0; index < message->descriptors.size(); index++) {
     descriptors.Set(static_cast<uint32_t>(index), Napi::Number::New(env_, message->descriptors[index].get()));
   }

@@ -66,13 +66,15 @@ int SetAttributes(int mount, struct mount_attr* attributes) {
 
 bool ApplyIdMap(const Plan& plan, const Mount& mount, const struct stat& owner, int detached, OwnerMaps* maps) {
   const OwnerMap* map = FindOwnerMap(plan, owner, maps);
-  if (map == nullptr) return Fail(Stage::kSources, errno, "idmap", mount.source);
-  struct mount_attr attributes {};
-  attributes.attr_set = MOUNT_ATTR_IDMAP;
-  attributes.userns_fd = static_cast<uint64_t>(map->userNamespace.get());
-  if (SetAttributes(detached, &attributes) == 0) return true;
+  if (map != nullptr) {
+    struct mount_attr attributes {};
+    attributes.attr_set = MOUNT_ATTR_IDMAP;
+    attributes.userns_fd = static_cast<uint64_t>(map->userNamespace.get());
+    if (SetAttributes(detached, &attributes) == 0) return true;
+  }
+  const int error = errno;
   if ((mount.flags & kIdMapOptional) != 0) return true;
-  return Fail(Stage::kSources, errno, "mount_setattr idmap", mount.source);
+  return Fail(Stage::kSources, error, map == nullptr ? "make the owner's map of" : "mount_setattr idmap", mount.source);
 }
 
 bool PinSource(const Plan& plan, const Mount& mount, OwnerMaps* maps, Fd* out) {

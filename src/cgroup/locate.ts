@@ -138,5 +138,10 @@ function site(version: 1 | 2, parents: LocatedParent[], ownDirectory: string | n
 }
 
 export function isDirectory(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    // Not there, or not to be seen by this account: either way no place for runs.
+    return false;
+  }
 }

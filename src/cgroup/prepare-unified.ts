@@ -6,13 +6,11 @@ import type { CgroupPlacement, CgroupProblem, CgroupSite } from './placement.js'
 import { codeOf, probeChild } from './probe-child.js';
 import { busy, controllersMissing, notContained, notDelegated, readOnly, unexpected } from './remedies.js';
 import type { HostProcess } from './run-name.js';
+import { HOST_LEAF } from './run-name.js';
 
 const REQUIRED: readonly Controller[] = ['memory', 'pids'];
 const OPTIONAL: readonly Controller[] = ['cpu'];
 const CONTROL_FILES: Record<string, string[]> = { memory: ['memory.max'], pids: ['pids.max'], cpu: ['cpu.max'] };
-
-/** Where the host moves to when its own cgroup becomes an inner node. */
-export const HOST_LEAF = 'ringfence-host';
 
 /** v2: hands memory and pids (and cpu) down to the children of the parent, and sees that a child has them. */
 export async function prepareUnified(site: CgroupSite, host: HostProcess, uid: number): Promise<CgroupPlacement | CgroupProblem> {
@@ -74,7 +72,7 @@ async function enableFromLeaf(parent: string, file: string, command: string, hos
 }
 
 function explain(code: string, parent: string, site: CgroupSite, uid: number): CgroupProblem {
-  if (code === 'EBUSY') return busy(parent);
+  if (code === 'EBUSY') return busy(parent, parent === site.mountPoint);
   if (code === 'EACCES' || code === 'EPERM') return notDelegated(parent, uid);
   if (code === 'EROFS') return readOnly([site.mountPoint]);
   return unexpected(`divide the cgroup ${parent}`, { code });

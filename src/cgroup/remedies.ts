@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 
 import type { CgroupCode, CgroupProblem, LocatedParent } from './placement.js';
+import { HOST_LEAF } from './run-name.js';
 
 export function problem(code: CgroupCode, hint: string): CgroupProblem {
   return { kind: 'unavailable', code, hint };
@@ -11,7 +12,7 @@ const SCOPE = 'systemd-run --user --scope -p Delegate=yes -- COMMAND';
 export function notMounted(): CgroupProblem {
   return problem(
     'CGROUP_MISSING',
-    'no cgroup file system is mounted; as root: mount -t cgroup2 none /sys/fs/cgroup ' +
+    'no cgroup file system is mounted; as root: mount -t cgroup2 cgroup2 /sys/fs/cgroup ' +
       '(in a container, start it with /sys/fs/cgroup mounted)',
   );
 }
@@ -92,12 +93,16 @@ export function controllersMissing(directory: string, missing: readonly string[]
   return problem('CGROUP_CONTROLLER_MISSING', `${directory} does not have ${missing.join(' and ')}; ${remedy}`);
 }
 
-export function busy(directory: string): CgroupProblem {
+/** `isTop`: nothing is above it in sight, as at the root of a container. */
+export function busy(directory: string, isTop: boolean): CgroupProblem {
+  const leaf = `${directory}/${HOST_LEAF}`;
+  const remedy = isTop
+    ? `first move them all into a leaf: mkdir -p ${leaf} && for p in $(cat ${directory}/cgroup.procs); do echo $p > ${leaf}/cgroup.procs; done`
+    : `start the program alone in a cgroup of its own: ${SCOPE} (as root: systemd-run --scope -p Delegate=yes -- COMMAND), ` +
+      'or set RINGFENCE_CGROUP to an empty cgroup beside this one';
   return problem(
     'CGROUP_BUSY',
-    `${directory} holds processes other than this one, so it cannot hand memory and pids down to children; ` +
-      `start the program alone in a cgroup of its own: ${SCOPE} (as root: systemd-run --scope -p Delegate=yes -- COMMAND), ` +
-      'or set RINGFENCE_CGROUP to an empty cgroup beside this one',
+    `${directory} holds processes other than this one, so it cannot hand memory and pids down to children; ${remedy}`,
   );
 }
 

@@ -9,6 +9,9 @@ export interface HostProcess {
   pidNamespace: number;
 }
 
+/** Where a host of v2 moves to when its own cgroup becomes an inner node. */
+export const HOST_LEAF = 'ringfence-host';
+
 /**
  * The name of a new run's cgroup. The last part is random, not counted: worker threads share pid and start time but no
  * counter.

@@ -6,6 +6,7 @@ export class Output {
   readonly #onBroken: (error: NodeJS.ErrnoException) => void;
   #broken = false;
   #waiting: (() => void)[] = [];
+  #wakes = 0;
 
   /** `onBroken` is called once, with EPIPE where the reader has gone. */
   constructor(stream: Writable, onBroken: (error: NodeJS.ErrnoException) => void) {
@@ -37,6 +38,17 @@ export class Output {
     });
   }
 
+  /** From now on a reader that takes nothing for this long is given up. */
+  hurry(milliseconds: number): void {
+    const before = this.#wakes;
+    const judge = () => {
+      if (this.#waiting.length === 0 || this.#wakes !== before) return this.hurry(milliseconds);
+      this.#broken = true;
+      this.#wake();
+    };
+    if (!this.#broken) setTimeout(judge, milliseconds).unref();
+  }
+
   #break(error: NodeJS.ErrnoException): void {
     if (this.#broken) return;
     this.#broken = true;
@@ -47,6 +59,7 @@ export class Output {
   #wake(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
+    this.#wakes++;
     for (const resolve of waiting) resolve();
   }
 }

@@ -1,6 +1,3 @@
-import { constants as bufferLimits } from 'node:buffer';
-import { setTimeout as sleep } from 'node:timers/promises';
-
 import { exitCodeByOutcome, exitCodeOf } from '../errors.js';
 import { runSandboxed } from '../index.js';
 import type { SandboxOptions, SandboxResult } from '../index.js';
@@ -14,7 +11,7 @@ import { optionsOf } from './run-options.js';
 import { UsageError } from './usage-error.js';
 import { verdict } from './verdict.js';
 
-const CANCELED_FLUSH_MS = 500;
+const CANCELED_READER_MS = 500;
 
 const EXAMPLES = `
 Examples:
@@ -69,18 +66,23 @@ async function runLive(options: SandboxOptions, flags: RunFlags): Promise<number
   });
   // Nobody to tell, and no reason to end the run.
   const stderr = new Output(process.stderr, () => undefined);
+  // Somebody wants this process to end: it does not wait for a reader that does not read.
+  void cancellation.came.then(() => {
+    for (const output of [stdout, stderr]) output.hurry(CANCELED_READER_MS);
+  });
   const result = await start({
     ...options,
-    maxStdoutBytes: options.maxStdoutBytes ?? bufferLimits.MAX_STRING_LENGTH,
-    maxStderrBytes: options.maxStderrBytes ?? bufferLimits.MAX_STRING_LENGTH,
+    keepOutput: false,
+    maxStdoutBytes: options.maxStdoutBytes ?? Number.MAX_SAFE_INTEGER,
+    maxStderrBytes: options.maxStderrBytes ?? Number.MAX_SAFE_INTEGER,
     stdin: flags.stdin ? process.stdin : undefined,
     signal: cancellation.signal,
     onStdout: (chunk) => stdout.write(chunk),
     onStderr: (chunk) => stderr.write(chunk),
   });
-  await flush(stdout, cancellation);
+  await stdout.flushed();
   for (const line of lastWords(result, flags, cancellation, broken)) void stderr.write(`ringfence: ${line}\n`);
-  await flush(stderr, cancellation);
+  await stderr.flushed();
   cancellation.stop();
   return broken === null ? exitCodeFor(result, cancellation) : brokenExitCode(broken, cancellation);
 }
@@ -90,15 +92,10 @@ async function runToJson(options: SandboxOptions, flags: RunFlags): Promise<numb
   const result = await start({ ...options, stdin: flags.stdin ? process.stdin : undefined, signal: cancellation.signal });
   const stdout = new Output(process.stdout, () => undefined);
   void stdout.write(`${JSON.stringify(result, null, process.stdout.isTTY ? 2 : 0)}\n`);
-  await flush(stdout, cancellation);
+  void cancellation.came.then(() => stdout.hurry(CANCELED_READER_MS));
+  await stdout.flushed();
   cancellation.stop();
   return exitCodeFor(result, cancellation);
-}
-
-/** Waits for a slow reader, unless somebody wants this process to end: then not for one that does not read at all. */
-async function flush(output: Output, cancellation: Cancellation): Promise<void> {
-  const patience = cancellation.came.then(() => sleep(CANCELED_FLUSH_MS, undefined, { ref: false }));
-  await Promise.race([output.flushed(), patience]);
 }
 
 function lastWords(result: SandboxResult, flags: RunFlags, { by }: Cancellation, broken: NodeJS.ErrnoException | null): string[] {

@@ -54,7 +54,7 @@ export async function examine(input: ExamineInput): Promise<HostReport> {
 
   const isStrict = strict.outcome === 'exit';
   if (strict.error !== null) learn(strict.error.code, strict.error);
-  const abilities: Ability[] = fences(all);
+  const abilities = ofFirstCause(fences(all), strict.error?.code ?? null);
   for (const { status, by } of abilities) if (status === 'unavailable') learn(by, null);
   if (isStrict) {
     abilities.push(procOf(strict), await writeGrants(input, learn));
@@ -70,6 +70,19 @@ function fences({ enforcement, outcome, error }: SandboxResult): Ability[] {
     // What is left of a fence that was given up follows its code: "CODE; only …".
     return { name, status, by: status === 'unavailable' ? (by.split(';')[0] ?? by) : by };
   });
+}
+
+/** No user namespace to be had, whatever the reason. */
+const NO_NAMESPACE: readonly string[] = ['user-namespaces-disabled', 'user-namespaces-forbidden', 'namespaces-unsupported', 'kernel-too-old'];
+/** What a launch without one goes on to fail at, and what else it would mean a security module for. */
+const WITHOUT_NAMESPACE: readonly string[] = ['user-namespaces-restricted', 'id-map-refused'];
+
+/** A best-effort launch gives up the user namespace and goes on: what then fails has that for a cause. */
+function ofFirstCause(abilities: Ability[], strictCode: string | null): Ability[] {
+  const codes = [strictCode, ...abilities.filter(({ status }) => status === 'unavailable').map(({ by }) => by)];
+  const cause = codes.find((code) => code !== null && NO_NAMESPACE.includes(code));
+  if (cause === undefined || cause === null) return abilities;
+  return abilities.map((ability) => (WITHOUT_NAMESPACE.includes(ability.by) ? { ...ability, by: cause } : ability));
 }
 
 function procOf({ exitCode }: SandboxResult): Ability {

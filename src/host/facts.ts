@@ -1,5 +1,5 @@
 import { readFile, readlink, realpath } from 'node:fs/promises';
-import { release, userInfo } from 'node:os';
+import { release } from 'node:os';
 
 import { placeCgroups } from '../cgroup/place.js';
 import type { CgroupPlacement, CgroupProblem } from '../cgroup/placement.js';
@@ -36,7 +36,7 @@ export async function readHostFacts(): Promise<HostFacts> {
     readFile('/proc/self/stat', 'utf8'),
     readlink('/proc/self/ns/pid'),
     readBaseView(process.env['PATH']),
-    readHomes(),
+    readHomes(uid),
   ]);
   const startTime = startTimeOf(stat);
   const inode = /^pid:\[(\d+)\]$/.exec(pidNamespace)?.[1];
@@ -46,17 +46,15 @@ export async function readHostFacts(): Promise<HostFacts> {
   return { ...host, uid, gid, uidMap: parseIdMap(uidMap), gidMap: parseIdMap(gidMap), kernelRelease: release(), base, homes, cgroup };
 }
 
-async function readHomes(): Promise<string[]> {
-  const named = [process.env['HOME'], homeOfAccount()].filter((home) => home !== undefined && home.startsWith('/') && home !== '/');
+async function readHomes(uid: number): Promise<string[]> {
+  const named = [process.env['HOME'], await homeOfAccount(uid)].filter((home) => home !== undefined && home.startsWith('/') && home !== '/');
   const real = await Promise.all(named.map((home) => realpath(home ?? '').catch(() => home)));
   return [...new Set([...named, ...real])].filter((home) => home !== undefined);
 }
 
-function homeOfAccount(): string | undefined {
-  try {
-    return userInfo().homedir;
-  } catch {
-    // ENOENT: an account without an entry in passwd, as containers have.
-    return undefined;
-  }
+/** Not os.userInfo(), which asks whatever serves user names on this network, on the event loop. */
+async function homeOfAccount(uid: number): Promise<string | undefined> {
+  const passwd = await readFile('/etc/passwd', 'utf8').catch(() => '');
+  const fields = passwd.split('\n').map((line) => line.split(':'));
+  return fields.find(([, , id]) => id === String(uid))?.[5];
 }

@@ -29,12 +29,21 @@ export interface LaunchInput {
   withStdin: boolean;
 }
 
-/** One launcher that runs, with the host's ends of the guest's standard streams. */
-export interface RunningLaunch {
-  pid: number;
+/** The host's ends of the guest's standard streams. */
+export interface GuestStreams {
   stdin: Socket | null;
   stdout: Socket;
   stderr: Socket;
+}
+
+/** One launcher that runs. */
+export interface RunningLaunch {
+  pid: number;
+  /**
+   * Takes the streams over; to be called once. It costs the event loop about as much as the launch itself: better in a
+   * turn of its own. Throws, with everything closed and the sandbox being ended, when the machine has no more to give.
+   */
+  openStreams(): GuestStreams;
   /** Sends a signal to the guest process. */
   signal(name: NodeJS.Signals): void;
   /** Ends the sandbox at once. */
@@ -59,7 +68,7 @@ export function launch(native: Native, input: LaunchInput, events: LaunchEvents)
   });
   return {
     pid: started.pid,
-    ...streams(started, input.withStdin),
+    openStreams: () => openStreams(started, input.withStdin),
     signal: (name) => void started.send(signalCommand(constants.signals[name])),
     kill: () => void started.send(killCommand()),
     hangUp: () => started.hangUp(),
@@ -80,7 +89,7 @@ function deliver(message: Buffer, events: LaunchEvents, hangUp: () => void): voi
   events.onRecord(record);
 }
 
-function streams(started: Launch, withStdin: boolean): Pick<RunningLaunch, 'stdin' | 'stdout' | 'stderr'> {
+function openStreams(started: Launch, withStdin: boolean): GuestStreams {
   const open = new Set([started.stdin, started.stdout, started.stderr]);
   const sockets: Socket[] = [];
   const adopt = (fd: number, direction: { readable?: boolean; writable?: boolean }): Socket => {

@@ -115,7 +115,7 @@ async function planMounts(view: View, facts: HostFacts, dropped: ReadonlySet<Fen
     searchPath: env['PATH'],
     visible: grants.map(({ real }) => real).filter((real) => real !== '/'),
     homes: facts.homes,
-    scratch: scratch.directories.map(({ path }) => path).filter((path) => path !== '/tmp' && path !== scratch.ownedCwd),
+    scratch: scratch.directories.map(({ path }) => path),
   });
   const nameFiles = await planNameFiles(view.namespaces.network);
   const mapped = needsIdMap(identity, facts);

@@ -3,13 +3,17 @@ import { StringDecoder } from 'node:string_decoder';
 
 const FIRST_BYTES = 4096;
 
+/** The caller's own function for output: may throw. Nothing more is read until a promise that it returns is settled. */
+export type OnChunk = (chunk: Buffer) => void | Promise<void>;
+
 export interface CaptureOptions {
   maxBytes: number;
-  /** The caller's own function: may throw. */
-  onChunk: ((chunk: Buffer) => void) | null;
+  /** False: nothing is kept, `onChunk` is all there is. */
+  keep: boolean;
+  onChunk: OnChunk | null;
   /** The first byte beyond the cap came. */
   onOverflow(): void;
-  /** `onChunk` threw; it is not called again. */
+  /** `onChunk` threw, or its promise was rejected; it is not called again. */
   onThrow(error: unknown): void;
 }
 
@@ -20,13 +24,18 @@ export class Capture {
   /** Bytes that came so far, those beyond the cap included. */
   seen = 0;
   isOpen = true;
+  /** True while the caller is not ready for more. */
+  isHeldUp = false;
+  readonly #stream: Readable;
   readonly #options: CaptureOptions;
   /** Grows by doubling: many small chunks, or slices of large ones, would keep far more memory than they hold. */
   #bytes: Buffer = Buffer.alloc(0);
+  /** Bytes inside the cap. */
   #length = 0;
-  #callback: ((chunk: Buffer) => void) | null;
+  #callback: OnChunk | null;
 
   constructor(stream: Readable, options: CaptureOptions) {
+    this.#stream = stream;
     this.#options = options;
     this.#callback = options.onChunk;
     this.ended = new Promise((resolve) => {
@@ -45,6 +54,7 @@ export class Capture {
 
   /** What was kept, as UTF-8. A character that the cap cut through is left out. */
   text(): string {
+    if (!this.#options.keep) return '';
     const kept = this.#bytes.subarray(0, this.#length);
     return this.truncated ? new StringDecoder('utf8').write(kept) : kept.toString('utf8');
   }
@@ -56,7 +66,8 @@ export class Capture {
     const room = this.#options.maxBytes - this.#length;
     // A copy of what is inside the cap: a caller that keeps the slice would keep all of the chunk.
     const inside = chunk.length <= room ? chunk : Buffer.from(chunk.subarray(0, room));
-    this.#append(inside);
+    if (this.#options.keep) this.#append(inside);
+    this.#length += inside.length;
     if (inside.length > 0) this.#callBack(inside);
     if (this.truncated) this.#options.onOverflow();
   }
@@ -69,15 +80,36 @@ export class Capture {
       this.#bytes = grown;
     }
     chunk.copy(this.#bytes, this.#length);
-    this.#length = needed;
   }
 
   #callBack(chunk: Buffer): void {
     try {
-      this.#callback?.(chunk);
+      const done = this.#callback?.(chunk);
+      if (isThenable(done)) this.#holdUp(Promise.resolve(done));
     } catch (error) {
-      this.#callback = null;
-      this.#options.onThrow(error);
+      this.#giveUp(error);
     }
   }
+
+  /** The guest is slowed down by its full pipe: whatever waits, waits there. */
+  #holdUp(done: Promise<void>): void {
+    this.isHeldUp = true;
+    this.#stream.pause();
+    void done
+      .catch((error: unknown) => this.#giveUp(error))
+      .then(() => {
+        this.isHeldUp = false;
+        this.#stream.resume();
+      });
+  }
+
+  #giveUp(error: unknown): void {
+    this.#callback = null;
+    this.#options.onThrow(error);
+  }
+}
+
+/** A promise of whatever make: the caller's may come from another library or realm. */
+function isThenable(value: unknown): value is PromiseLike<void> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

@@ -2,6 +2,7 @@ import type { DescribedFailure } from '../errors.js';
 import { describeFailure, describeStageFailure } from '../errors.js';
 import type { KernelUsage } from '../launcher/records.js';
 import type { PlannedRun } from '../plan/plan-run.js';
+import { fenceOf } from './concessions.js';
 import type { Dropped } from './enforcement.js';
 import { enforcementOf, nothingEnforced } from './enforcement.js';
 import type { RunOptions } from './options.js';
@@ -13,12 +14,16 @@ import type { Ending } from './supervise.js';
 export type Place = Pick<PlannedRun, 'cwd' | 'cwdOwnedBySandbox' | 'nodeHeapMbApplied'>;
 
 /** The result of a run that was launched. */
-export function collect(options: RunOptions, planned: PlannedRun, dropped: Dropped, ending: Ending): SandboxResult {
+export function collect(options: RunOptions, planned: PlannedRun, ending: Ending, dropped: Dropped = new Map()): SandboxResult {
   const { outcome, ended, ready, stdout, stderr, wallMs } = ending;
   const described = outcome === 'spawn-error' ? describeEnding(options, ending) : null;
-  const guestRan = ready !== null && ending.failure === null;
+  const guestRan = ready !== null && ending.failure === null && ending.missing.length === 0;
   return {
-    ...emptyResult(outcome, planned, guestRan ? enforcementOf(options, planned.plan, dropped, ready.fences) : nothingEnforced('no guest code ran')),
+    ...emptyResult(
+      outcome,
+      planned,
+      guestRan ? enforcementOf(options, planned.plan, dropped, ready.fences) : nothingEnforced('no guest code ran', failedFence(ending, described)),
+    ),
     ...(outcome === 'exit' ? exitOf(ended?.waitStatus ?? null) : {}),
     stdout: stdout.text(),
     stderr: stderr.text(),
@@ -52,9 +57,16 @@ export function describeEnding({ command }: Pick<RunOptions, 'command'>, ending:
   if (failure !== null) return describeStageFailure(failure, command);
   if (nonsense !== null) return describeFailure('launcher-protocol', `the launcher sent what is no record: ${nonsense.message}`);
   if (missing.length > 0) return describeFailure('fence-not-verified', `the launcher did not verify: ${missing.join(', ')}`, { stage: 'verify' });
-  if (ended !== null) return describeFailure('init-died', 'process 1 of the sandbox ended without a word');
+  if (ended !== null) return describeFailure('launcher-died', 'process 1 of the sandbox ended without a word');
   const how = exit.signal === null ? `exited with code ${exit.exitCode}` : `was killed from outside by ${signalName(exit.signal)}`;
   return describeFailure('launcher-died', `the launcher ${how} before the run had ended`);
+}
+
+function failedFence({ failure }: Ending, described: DescribedFailure | null): { fence: Fence; code: string } | null {
+  if (failure === null || described === null) return null;
+  const { code } = described.error;
+  const fence = fenceOf(failure, code);
+  return fence === null ? null : { fence, code };
 }
 
 function emptyResult(outcome: Outcome, place: Place, enforcement: Enforcement): SandboxResult {

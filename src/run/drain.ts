@@ -15,7 +15,8 @@ export async function drained(captures: readonly Capture[]): Promise<void> {
 class Silence {
   readonly came: Promise<void>;
   readonly #captures: readonly Capture[];
-  readonly #startedAt = performance.now();
+  /** When the output last had to wait for the caller: that time is none of the guest's. */
+  #freeSince = performance.now();
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   #resolve: () => void = () => undefined;
@@ -39,7 +40,9 @@ class Silence {
   }
 
   #judge(before: number): void {
-    if (this.#seen() === before || performance.now() - this.#startedAt > LONGEST_MS) this.#resolve();
+    const heldUp = this.#captures.some(({ isHeldUp }) => isHeldUp);
+    if (heldUp) this.#freeSince = performance.now();
+    if (!heldUp && (this.#seen() === before || performance.now() - this.#freeSince > LONGEST_MS)) this.#resolve();
     else this.#watch();
   }
 

@@ -1,9 +1,10 @@
-import { constants as bufferLimits } from 'node:buffer';
 import { constants } from 'node:os';
 import { isAbsolute } from 'node:path';
 import type { Readable } from 'node:stream';
 
 import { z } from 'zod';
+
+import type { OnChunk } from './capture.js';
 
 const MIB = 1024 * 1024;
 const GIB_IN_MIB = 1024;
@@ -42,7 +43,7 @@ const command = text('must be a non-empty string')
 const shaped = <T>(check: (value: unknown) => boolean, expected: string) =>
   z.custom<T>(check, { error: expected, abort: true, params: { wrongType: true } });
 
-const callback = shaped<(chunk: Buffer) => void>((value) => typeof value === 'function', 'must be a function')
+const callback = shaped<OnChunk>((value) => typeof value === 'function', 'must be a function')
   .optional()
   .transform((value) => value ?? null);
 
@@ -124,13 +125,13 @@ export const optionsSchema = z.strictObject(
     shutdownSignal,
     gracePeriodMs: wholeNumber('must be a finite integer >= 0', 0, MAX_TIMER_MS).optional(),
     stdin,
-    // The result is a string, and the engine has none longer than this.
-    maxStdoutBytes: positiveInteger(bufferLimits.MAX_STRING_LENGTH).default(8 * MIB),
-    maxStderrBytes: positiveInteger(bufferLimits.MAX_STRING_LENGTH).default(MIB),
+    maxStdoutBytes: positiveInteger(Number.MAX_SAFE_INTEGER).default(8 * MIB),
+    maxStderrBytes: positiveInteger(Number.MAX_SAFE_INTEGER).default(MIB),
     nodeHeapMb: optionalInteger(MAX_MIB),
     signal,
     onStdout: callback,
     onStderr: callback,
+    keepOutput: z.boolean('must be a boolean').default(true),
     network: network.default('none'),
     filesystem,
     limits,

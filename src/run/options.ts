@@ -1,5 +1,7 @@
+import { constants as bufferLimits } from 'node:buffer';
 import type { Readable } from 'node:stream';
 
+import type { OnChunk } from './capture.js';
 import { firstProblem } from './option-problem.js';
 import { optionsSchema } from './option-schema.js';
 
@@ -34,10 +36,16 @@ export interface SandboxOptions {
   nodeHeapMb?: number | undefined;
   /** Ends the run as `canceled`, softly at first like a timeout. */
   signal?: AbortSignal | undefined;
-  /** Called with the output as it arrives, inside the cap. If it throws, the run is killed and the promise rejects with that. */
-  onStdout?: ((chunk: Buffer) => void) | undefined;
+  /**
+   * Called with the output as it arrives, inside the cap. While a promise that it returns is not settled nothing more is
+   * read, which slows the guest down, and the result waits. If it throws or rejects, the run is killed and
+   * `runSandboxed` rejects with that.
+   */
+  onStdout?: ((chunk: Buffer) => void | Promise<void>) | undefined;
   /** As `onStdout`, for standard error. */
-  onStderr?: ((chunk: Buffer) => void) | undefined;
+  onStderr?: ((chunk: Buffer) => void | Promise<void>) | undefined;
+  /** False: the result's `stdout` and `stderr` stay empty, and the caps may be of any size. Default: true. */
+  keepOutput?: boolean | undefined;
   /** `none`: a network of its own with nothing but loopback. `host`: the host's network. Default: `none`. */
   network?: 'none' | 'host' | undefined;
   /** What the guest sees beyond the runtime's own files. */
@@ -88,8 +96,9 @@ export interface RunOptions {
   maxStderrBytes: number;
   nodeHeapMb: number | null;
   signal: AbortSignal | null;
-  onStdout: ((chunk: Buffer) => void) | null;
-  onStderr: ((chunk: Buffer) => void) | null;
+  onStdout: OnChunk | null;
+  onStderr: OnChunk | null;
+  keepOutput: boolean;
   network: 'none' | 'host';
   filesystem: { read: string[]; write: string[]; tmpMb: number };
   limits: {
@@ -115,6 +124,11 @@ export function validateOptions(input: unknown): RunOptions {
   const { gracePeriodMs, ...options } = parsed.data;
   if (gracePeriodMs !== undefined && gracePeriodMs >= options.timeoutMs) {
     throw new RangeError(`gracePeriodMs (${gracePeriodMs}) must be < timeoutMs (${options.timeoutMs})`);
+  }
+  for (const cap of ['maxStdoutBytes', 'maxStderrBytes'] as const) {
+    // The result is a string, and the engine has none longer than this.
+    if (!options.keepOutput || options[cap] <= bufferLimits.MAX_STRING_LENGTH) continue;
+    throw new RangeError(`${cap} must be at most ${bufferLimits.MAX_STRING_LENGTH} unless keepOutput is false, got ${options[cap]}`);
   }
   // The default must not make a valid timeout invalid.
   return { ...options, gracePeriodMs: gracePeriodMs ?? Math.min(2000, options.timeoutMs - 1) };

@@ -9,15 +9,11 @@ export type Outcome =
   | 'out-of-memory'
   | 'cpu-limit';
 
+/** What the kernel enforces on a run, in the order of README's table. */
+export const fences = ['privileges', 'identity', 'filesystem', 'network', 'processes', 'memory', 'cpu'] as const;
+
 /** One thing the kernel enforces on a run. */
-export type Fence =
-  | 'privileges'
-  | 'identity'
-  | 'filesystem'
-  | 'network'
-  | 'processes'
-  | 'memory'
-  | 'cpu';
+export type Fence = (typeof fences)[number];
 
 export interface FenceReport {
   /** `enforced`: verified for this very run; `disabled`: not asked for, or taken down by the caller; `unavailable`: this host cannot. */

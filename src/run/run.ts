@@ -1,8 +1,8 @@
 import { describeEnding, collect, notStarted } from './collect.js';
-import { fencesToDrop } from './drop-fence.js';
+import { Concessions } from './concessions.js';
 import { missingFences } from './enforcement.js';
 import { Host } from './host.js';
-import { removeCgroup, removeOwnedCwd } from './leftovers.js';
+import { makeOwnedCwd, removeCgroup, removeOwnedCwd } from './host-side.js';
 import { validateOptions } from './options.js';
 import type { RunOptions, SandboxOptions } from './options.js';
 import type { Fence, SandboxResult } from './result.js';
@@ -40,28 +40,24 @@ export function runnerOf(host: Host): (options: SandboxOptions) => Promise<Sandb
 }
 
 async function run(host: Host, options: RunOptions): Promise<SandboxResult> {
-  const dropped = new Map(options.isolation === 'strict' ? [] : host.dropped);
+  const concessions = options.isolation === 'strict' ? null : new Concessions(host.dropped);
   for (let attempt = 0; ; attempt++) {
     if (isAborted(options)) return notStarted(ownPlace(options), { outcome: 'canceled' });
 
-    const planned = await plan(host, options, new Set(dropped.keys()));
+    const planned = await plan(host, options, new Set(concessions?.dropped.keys()));
     if ('kind' in planned) {
-      if (options.isolation === 'best-effort' && planned.fence !== null && !dropped.has(planned.fence)) {
-        dropped.set(planned.fence, planned.failure.error.code);
-        continue;
-      }
+      const { fence, failure } = planned;
+      if (fence !== null && concessions?.concede(fence, failure.error.code) === true) continue;
       return notStarted(ownPlace(options), { outcome: 'spawn-error', ...planned });
     }
-    if (isAborted(options)) {
-      await removeOwnedCwd(planned);
-      return notStarted(planned, { outcome: 'canceled' });
-    }
+    if (isAborted(options)) return notStarted(planned, { outcome: 'canceled' });
 
     const ending = await launchPlanned(host, options, planned);
     if ('kind' in ending) return notStarted(planned, { outcome: 'spawn-error', ...ending });
-    if (mayRetry(host, options, ending, dropped, attempt)) continue;
+    if (mayRetry(host, options, ending, concessions, attempt)) continue;
     if (ending.thrown !== null) throw ending.thrown.error;
-    return collect(options, planned, dropped, ending);
+    if (ending.ready !== null) host.learn(concessions?.lasting);
+    return collect(options, planned, ending, concessions?.dropped);
   }
 }
 
@@ -78,6 +74,7 @@ async function plan(host: Host, options: RunOptions, dropped: ReadonlySet<Fence>
 /** Launches, supervises, and removes what is left of a launcher that could not do it itself. */
 async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRun): Promise<Ending | SetUpProblem> {
   try {
+    await makeOwnedCwd(planned);
     const ending = await supervise({
       native: native(),
       launcher: locateLauncher(),
@@ -96,23 +93,16 @@ async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRu
 }
 
 /** True when the launch failed before any guest code ran and another one, with what is known now, may not. */
-function mayRetry(host: Host, options: RunOptions, ending: Ending, dropped: Map<Fence, string>, attempt: number): boolean {
+function mayRetry(host: Host, options: RunOptions, ending: Ending, concessions: Concessions | null, attempt: number): boolean {
   const { failure, outcome } = ending;
   if (failure === null || outcome !== 'spawn-error') return false;
   const { code } = describeEnding(options, ending).error;
-  const ofCgroup = code === 'cgroup-unavailable';
-  if (ofCgroup) {
+  if (code === 'cgroup-unavailable') {
     // The place was good when it was found: it may have been moved or removed since.
     host.forgetFacts();
     if (attempt === 0) return true;
   }
-  if (options.isolation === 'strict') return false;
-  const fences = fencesToDrop(failure, code, dropped);
-  for (const fence of fences) {
-    dropped.set(fence, code);
-    if (!ofCgroup) host.dropped.set(fence, code);
-  }
-  return fences.length > 0;
+  return concessions?.concedeTo(failure, code) ?? false;
 }
 
 function isAborted({ signal }: RunOptions): boolean {

@@ -1,9 +1,12 @@
+import type { Socket } from 'node:net';
+
 import { launch } from '../launcher/launch.js';
-import type { LauncherExit, RunningLaunch } from '../launcher/launch.js';
+import type { GuestStreams, LauncherExit, RunningLaunch } from '../launcher/launch.js';
 import type { Native } from '../launcher/native.js';
 import type { EndedRecord, FailureRecord, FenceBit, LauncherRecord, ReadyRecord, RecordError } from '../launcher/records.js';
 import type { AbortFan } from './abort.js';
 import { Capture } from './capture.js';
+import type { OnChunk } from './capture.js';
 import { drained } from './drain.js';
 import type { RunOptions } from './options.js';
 import { outcomeOf } from './outcome.js';
@@ -11,7 +14,7 @@ import type { Outcome } from './result.js';
 import { feedStdin } from './stdin.js';
 import type { Feed } from './stdin.js';
 
-/** How long a launcher may take to do what it was told, before the next harder means. */
+/** Long enough for a machine under load: a launcher that is killed leaves its cgroup to the host. */
 const PATIENCE_MS = 5000;
 
 export interface SuperviseInput {
@@ -21,7 +24,9 @@ export interface SuperviseInput {
   plan: Uint8Array;
   options: RunOptions;
   aborts: AbortFan;
-  /** Fences that this run must not be without, of those that were verified. */
+  /** How long the launcher may take to do what it was told, before the next harder means. Default: 5000. */
+  patienceMs?: number;
+  /** Fences that this run must not be without and that are not among the verified ones. */
   missing(verified: ReadonlySet<FenceBit>): FenceBit[];
 }
 
@@ -43,7 +48,7 @@ export interface Ending {
   thrown: { error: unknown } | null;
 }
 
-/** Starts one launcher and sees it through to its end. @throws what `launch` throws, before anything runs. */
+/** Starts one launcher and sees it through to its end. Rejects when the machine has no more descriptors or memory for it. */
 export function supervise(input: SuperviseInput): Promise<Ending> {
   return new Supervision(input).ending;
 }
@@ -53,11 +58,12 @@ class Supervision {
   readonly #input: SuperviseInput;
   readonly #startedAt = performance.now();
   readonly #launch: RunningLaunch;
-  readonly #stdout: Capture;
-  readonly #stderr: Capture;
+  #streams: GuestStreams | null = null;
+  #captures: { stdout: Capture; stderr: Capture } | null = null;
   readonly #unsubscribe: () => void;
   readonly #timers = new Set<NodeJS.Timeout>();
   #settle: (ending: Ending) => void = () => undefined;
+  #fail: (error: unknown) => void = () => undefined;
   #outcome: Outcome | null = null;
   #ready: ReadyRecord | null = null;
   #failure: FailureRecord | null = null;
@@ -65,6 +71,8 @@ class Supervision {
   #missing: FenceBit[] = [];
   #nonsense: RecordError | null = null;
   #thrown: { error: unknown } | null = null;
+  /** Why the streams could not be opened. */
+  #broken: { error: unknown } | null = null;
   #feed: Feed | null = null;
   #stopping: 'no' | 'soft' | 'hard' = 'no';
   #exited = false;
@@ -72,7 +80,10 @@ class Supervision {
   constructor(input: SuperviseInput) {
     const { options } = input;
     this.#input = input;
-    this.ending = new Promise((resolve) => (this.#settle = resolve));
+    this.ending = new Promise((resolve, reject) => {
+      this.#settle = resolve;
+      this.#fail = reject;
+    });
     this.#launch = launch(
       input.native,
       { launcher: input.launcher, plan: input.plan, withStdin: options.stdin !== null },
@@ -82,19 +93,36 @@ class Supervision {
         onExit: (exit) => void this.#onExit(exit),
       },
     );
-    this.#stdout = this.#capture('stdout', options.maxStdoutBytes, options.onStdout);
-    this.#stderr = this.#capture('stderr', options.maxStderrBytes, options.onStderr);
+    setImmediate(() => this.#open());
     this.#unsubscribe =
       options.signal === null ? () => undefined : input.aborts.subscribe(options.signal, () => this.#stop('canceled'));
     // After a block of the event loop the timers come first: what the launcher said meanwhile must be heard before.
     this.#after(options.timeoutMs, () => setImmediate(() => this.#stop('timeout')));
   }
 
-  #capture(name: 'stdout' | 'stderr', maxBytes: number, onChunk: ((chunk: Buffer) => void) | null): Capture {
-    return new Capture(this.#launch[name], {
+  /** The streams, in a turn of the event loop after that of the launch, unless a record comes first. */
+  #open(): void {
+    if (this.#streams !== null || this.#broken !== null) return;
+    const { options } = this.#input;
+    try {
+      this.#streams = this.#launch.openStreams();
+    } catch (error) {
+      this.#broken = { error };
+      return;
+    }
+    const { stdout, stderr } = this.#streams;
+    this.#captures = {
+      stdout: this.#capture(stdout, 'overflow-stdout', options.maxStdoutBytes, options.onStdout),
+      stderr: this.#capture(stderr, 'overflow-stderr', options.maxStderrBytes, options.onStderr),
+    };
+  }
+
+  #capture(stream: Socket, overflow: Outcome, maxBytes: number, onChunk: OnChunk | null): Capture {
+    return new Capture(stream, {
       maxBytes,
+      keep: this.#input.options.keepOutput,
       onChunk,
-      onOverflow: () => this.#kill(`overflow-${name}`),
+      onOverflow: () => this.#kill(overflow),
       onThrow: (error) => {
         this.#thrown ??= { error };
         this.#kill('canceled');
@@ -119,9 +147,11 @@ class Supervision {
     this.#ready = record;
     this.#missing = this.#input.missing(record.fences);
     if (this.#missing.length > 0) return this.#kill('spawn-error');
+    this.#open();
     const { stdin } = this.#input.options;
+    const pipe = this.#streams?.stdin ?? null;
     // Not before: a launch that fails may be tried again, and a stream can be read only once.
-    if (stdin !== null && this.#launch.stdin !== null) this.#feed = feedStdin(this.#launch.stdin, stdin);
+    if (stdin !== null && pipe !== null) this.#feed = feedStdin(pipe, stdin);
   }
 
   #onEnded(record: EndedRecord): void {
@@ -161,8 +191,9 @@ class Supervision {
 
   /** A launcher hangs only with its host's help (a stopped process, a dead disk), but a run must end then too. */
   #expectExit(): void {
-    this.#after(PATIENCE_MS, () => this.#launch.hangUp());
-    this.#after(2 * PATIENCE_MS, () => this.#launch.killLauncher());
+    const { patienceMs = PATIENCE_MS } = this.#input;
+    this.#after(patienceMs, () => this.#launch.hangUp());
+    this.#after(2 * patienceMs, () => this.#launch.killLauncher());
   }
 
   async #onExit(exit: LauncherExit): Promise<void> {
@@ -170,11 +201,13 @@ class Supervision {
     const wallMs = performance.now() - this.#startedAt;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#unsubscribe();
+    this.#open();
     this.#feed?.stop();
-    this.#launch.stdin?.destroy();
-    await drained([this.#stdout, this.#stderr]);
-    this.#launch.stdout.destroy();
-    this.#launch.stderr.destroy();
+    this.#streams?.stdin?.destroy();
+    if (this.#streams === null || this.#captures === null) return this.#fail(this.#broken?.error);
+    await drained([this.#captures.stdout, this.#captures.stderr]);
+    this.#streams.stdout.destroy();
+    this.#streams.stderr.destroy();
     this.#settle({
       // A launcher that ends without a word was killed, or is broken.
       outcome: this.#outcome ?? (this.#ended === null ? 'spawn-error' : 'exit'),
@@ -185,8 +218,7 @@ class Supervision {
       nonsense: this.#nonsense,
       exit,
       wallMs,
-      stdout: this.#stdout,
-      stderr: this.#stderr,
+      ...this.#captures,
       thrown: this.#thrown,
     });
   }

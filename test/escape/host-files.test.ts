@@ -5,10 +5,10 @@ import { belongsHere } from '../support/skip.js';
 import { whereAmI } from '../support/lane.js';
 import { attack, attackClass } from './support/attack.js';
 import type { Attempt } from './support/attack.js';
-import { childHost } from './support/child-host.js';
+import { runInChildHost } from './support/child-host.js';
 import { outside, withOptions } from './support/controls.js';
 import { launchPlan } from './support/launch-plan.js';
-import { openDirectory, randomWord, verdictOf } from './support/lab.js';
+import { openDirectory, randomWord } from './support/lab.js';
 import type { Lab } from './support/lab.js';
 
 interface Secret {
@@ -33,16 +33,8 @@ function putInPlace(granted: string, directory: string): void {
   renameSync(path.join(directory, 'link'), granted);
 }
 
-/** What a host that was started by `through` says of its one run. */
-async function inChildHost(lab: Lab, through: string[], options: Parameters<typeof childHost>[0]['runs'][number], cwd?: string): Promise<Attempt> {
-  const host = childHost({ runs: [options] });
-  const [command = '', ...args] = [...through, host.command, ...host.args];
-  const { stdout, words } = await lab.outside({ command, args }, { env: { CANARY: lab.canary }, ...(cwd === undefined ? {} : { cwd }) });
-  const [line = ''] = stdout.split('\n');
-  if (!line.startsWith('{')) throw new Error(`the host said ${stdout} ${words}`);
-  const result = JSON.parse(line) as NonNullable<Attempt['result']>;
-  return { ...verdictOf(result.stdout), exitCode: result.exitCode, result };
-}
+/** A script that opens a directory for its children under hundreds of numbers. */
+const openMany = (directory: string): string => `for fd in {10..300}; do eval "exec $fd<${directory}"; done; exec "$@"`;
 
 attackClass({ name: 'reading host files', program: 'files.c' }, [
   attack({
@@ -140,14 +132,11 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
     title: 'Of the descriptors that a host has open for its children none reaches the guest',
     ground: withSecret,
     guest: (lab) => lab.attack('descriptors', 'secret'),
-    inside: ({ command, args }, _options, { directory }, lab) =>
-      inChildHost(lab, ['bash', '-c', `for fd in {10..300}; do eval "exec $fd<${directory} "; done; exec "$@"`, 'bash'], {
-        command, args, timeoutMs: 20_000, filesystem: { read: [lab.program] },
-      }),
+    inside: (guest, _options, { directory }, lab) => runInChildHost(lab, guest, { through: ['bash', '-c', openMany(directory), 'bash'] }),
     control: {
       down: 'started by a shell that has them open',
       run: ({ command, args }, _options, { directory }, lab) =>
-        lab.outside({ command: 'bash', args: ['-c', `for fd in {10..300}; do eval "exec $fd<${directory}"; done; exec "$@"`, 'bash', command, ...args] }),
+        lab.outside({ command: 'bash', args: ['-c', openMany(directory), 'bash', command, ...args] }),
     },
     escaped: gotIt,
   }),
@@ -155,24 +144,21 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
     title: "The host's working directory is not the guest's",
     ground: withSecret,
     guest: (lab) => lab.attack('relative', 'secret'),
-    inside: ({ command, args }, _options, { directory }, lab) =>
-      inChildHost(lab, [], { command, args, timeoutMs: 20_000, filesystem: { read: [lab.program] } }, directory),
+    inside: (guest, _options, { directory }, lab) => runInChildHost(lab, guest, { cwd: directory }),
     control: outside(({ directory }: Secret) => ({ cwd: directory })),
     escaped: gotIt,
   }),
   attack({
     title: "The host's environment is not the guest's",
     guest: (lab) => lab.attack('environment', 'CANARY'),
-    inside: ({ command, args }, _options, _ground, lab) =>
-      inChildHost(lab, [], { command, args, timeoutMs: 20_000, filesystem: { read: [lab.program] } }),
+    inside: (guest, _options, _ground, lab) => runInChildHost(lab, guest, { env: { CANARY: 'sings' } }),
     control: outside(() => ({ env: { CANARY: 'sings' } })),
   }),
   attack({
     title: "A key in the host's session keyring cannot be read",
     ground: () => ({ name: `ringfence-test-${randomWord()}`, word: randomWord() }),
     guest: (lab, { name }) => lab.attack('read-session-key', name),
-    inside: ({ command, args }, _options, { name, word }, lab) =>
-      inChildHost(lab, [lab.program, 'with-session-key', name, word], { command, args, timeoutMs: 20_000, filesystem: { read: [lab.program] } }),
+    inside: (guest, _options, { name, word }, lab) => runInChildHost(lab, guest, { through: [lab.program, 'with-session-key', name, word] }),
     control: {
       down: 'outside any sandbox, in the same session',
       run: ({ command, args }, _options, { name, word }, lab) => lab.outside(lab.attack('with-session-key', name, word, command, ...args)),

@@ -91,19 +91,17 @@ attackClass({ name: 'writing outside the grants', program: 'writes.c' }, [
     control: withOptions('not given as read-only', () => ({ cwdReadOnly: false })),
   }),
   attack({
-    title: 'The base view and the root are on read-only mounts, not only out of the reach of the guest’s uid',
+    title: "The base view and the root are on read-only mounts, not only out of the reach of the guest's uid",
     ground,
     guest: (lab) => lab.attack('make-in', '/', '/usr', '/usr/bin', '/usr/lib', '/bin', '/lib', '/etc', '/etc/ssl', '/etc/ssl/certs', '/etc/alternatives', '/dev', '/proc/sys'),
-    control: {
-      ...aimedAt('aimed at a writable grant', (lab, { open }: Ground) => lab.attack('make-in', '/', open)),
-      run: (_guest, _options, { open }, lab) => lab.sandbox(lab.attack('make-in', '/', open), { filesystem: { write: [open] } }),
-    },
+    options: ({ open }) => ({ filesystem: { write: [open] } }),
+    control: aimedAt('aimed at a writable grant', (lab, { open }: Ground) => lab.attack('make-in', '/', open)),
   }),
   attack({
     title: 'No setting of the kernel can be opened for writing',
     guest: (lab) =>
       lab.attack('open-for-writing', ...['net/ipv4/ip_forward', 'kernel/domainname', 'kernel/core_pattern', 'kernel/modprobe', 'vm/drop_caches', 'user/max_user_namespaces', 'fs/binfmt_misc/register'].map((name) => `/proc/sys/${name}`),
-        '/proc/sysrq-trigger', '/proc/1/oom_score_adj', '/proc/irq/default_smp_affinity', '/proc/self/setgroups_'),
+        '/proc/sysrq-trigger', '/proc/1/oom_score_adj', '/proc/irq/default_smp_affinity'),
     control: withCapabilities(),
   }),
   attack({
@@ -118,6 +116,7 @@ attackClass({ name: 'writing outside the grants', program: 'writes.c' }, [
   }),
   attack({
     title: 'A program that runs as its owner cannot be left in a writable grant',
+    open: 'only a filter on the modes of chmod and its kin can refuse this',
     ground,
     guest: (lab) => lab.attack('leave-setuid', lab.program),
     options: ({ open }) => ({ cwd: open }),

@@ -82,6 +82,21 @@ describe('a worker', () => {
     expect(Date.now() - started).toBeGreaterThan(2_000); // it had time to clean up
   });
 
+  it('may be terminated at any moment, in the middle of a launch too, without harm to the host', async () => {
+    const before = leftovers();
+    const restless = async (): Promise<void> => {
+      for (let count = 0; count < 12; count += 1) {
+        const workerData = [locateAddon(), scriptedLauncher, 'again', 'many 3', 'descriptors 2', 'sleep 5'];
+        const worker = new Worker(hostScript, { workerData, trackUnmanagedFds: false });
+        await once(worker, 'message');
+        await sleep(Math.random() * 60);
+        await worker.terminate();
+      }
+    };
+    await Promise.all([restless(), restless()]);
+    expect(newLeftovers(before, leftovers()).processes).toBeUndefined();
+  });
+
   it('keeps running until its launchers ended, and then ends by itself', async () => {
     const { worker } = await startWorker('record up\nsleep 300\nexit 0');
     const [exitCode] = (await once(worker, 'exit')) as [number];

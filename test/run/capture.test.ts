@@ -1,16 +1,19 @@
 import { PassThrough } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 
 import { Capture } from '../../src/run/capture.js';
+import type { OnChunk } from '../../src/run/capture.js';
 
-async function captured(chunks: Uint8Array[], maxBytes: number, onChunk: ((chunk: Buffer) => void) | null = null) {
+async function captured(chunks: Uint8Array[], maxBytes: number, onChunk: OnChunk | null = null, keep = true) {
   const stream = new PassThrough();
   let overflows = 0;
   const thrown: unknown[] = [];
   const capture = new Capture(stream, {
     maxBytes,
+    keep,
     onChunk,
     onOverflow: () => overflows++,
     onThrow: (error) => thrown.push(error),
@@ -85,9 +88,56 @@ it('gives the longest prefix of whole characters that fits, however the text is 
 
 it('does not keep more than the output when it comes a byte at a time', async () => {
   const stream = new PassThrough();
-  const capture = new Capture(stream, { maxBytes: 1 << 20, onChunk: null, onOverflow: () => undefined, onThrow: () => undefined });
+  const capture = new Capture(stream, { maxBytes: 1 << 20, keep: true, onChunk: null, onOverflow: () => undefined, onThrow: () => undefined });
   const before = process.memoryUsage().arrayBuffers;
   for (let index = 0; index < 200_000; index++) stream.emit('data', Buffer.from([65]));
   expect(capture.text().length).toBe(200_000);
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4 << 20);
+});
+
+it('reads no further until the promise of the callback is settled', async () => {
+  const stream = new PassThrough();
+  const came: string[] = [];
+  const releases: (() => void)[] = [];
+  const capture = new Capture(stream, {
+    maxBytes: 100,
+    keep: true,
+    onChunk: (chunk) => {
+      came.push(chunk.toString());
+      return new Promise((resolve) => releases.push(resolve));
+    },
+    onOverflow: () => undefined,
+    onThrow: () => undefined,
+  });
+  stream.write('a');
+  await setImmediate();
+  stream.write('b');
+  await setImmediate();
+  expect({ came, isHeldUp: capture.isHeldUp }).toEqual({ came: ['a'], isHeldUp: true });
+  releases[0]?.();
+  await setImmediate();
+  expect(came).toEqual(['a', 'b']);
+  releases[1]?.();
+  stream.end();
+  await capture.ended;
+  expect(capture.text()).toBe('ab');
+});
+
+it('takes a rejected promise as a throw, and reads on', async () => {
+  let calls = 0;
+  const { capture, thrown } = await captured([Buffer.from('a'), Buffer.from('b')], 5, () => {
+    calls++;
+    return Promise.reject(new Error('mine'));
+  });
+  expect(thrown).toEqual([new Error('mine')]);
+  expect(calls).toBe(1);
+  expect(capture.text()).toBe('ab');
+});
+
+it('keeps nothing where nothing is to be kept, and holds the cap all the same', async () => {
+  const came: string[] = [];
+  const { capture, overflows } = await captured([Buffer.from('abc'), Buffer.from('def')], 5, (chunk) => void came.push(chunk.toString()), false);
+  expect(came.join('')).toBe('abcde');
+  expect(capture.text()).toBe('');
+  expect({ overflows: overflows(), truncated: capture.truncated, seen: capture.seen }).toEqual({ overflows: 1, truncated: true, seen: 6 });
 });

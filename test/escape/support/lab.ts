@@ -30,8 +30,6 @@ export interface Helper {
 
 /** Where one attack is prepared and carried out. What it makes goes with the running test. */
 export class Lab {
-  /** A word for the host's environment. */
-  readonly canary = randomWord();
   readonly #about: ClassOfAttacks;
   #program: string | null = null;
 
