@@ -60,6 +60,7 @@ export const hints = {
   'user-namespaces-restricted':
     'on Ubuntu load the profile of "ringfence doctor --apparmor" or type "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"; start a container with --security-opt apparmor=unconfined --cap-add SYS_ADMIN',
   'id-map-refused': 'a root host needs CAP_SETUID and CAP_SETGID and a range of ids of its own (/proc/self/uid_map)',
+  'filter-refused': 'use a kernel with CONFIG_SECCOMP_FILTER, or a profile that is a valid program',
   'proc-masked': 'this container masks parts of /proc: start it with --security-opt systempaths=unconfined',
   'namespaces-unsupported': 'use a kernel with user, mount, pid, network, ipc, uts and cgroup namespaces',
   'kernel-too-old': 'use Linux 5.12 or newer; a container runtime that hides new system calls needs --security-opt seccomp=unconfined',
@@ -136,6 +137,7 @@ interface Rule {
  * refusal comes stages later.
  */
 const rules: readonly Rule[] = [
+  { stages: ['system-calls'], errnos: ['EINVAL', 'ENOSYS', 'EPROTO', 'EFAULT'], code: 'filter-refused' },
   { stages: ['exec'], errnos: ['ENOENT', 'ELIBBAD'], code: 'interpreter-not-found' }, // the plan has found the command itself
   { stages: ['exec'], errnos: ['EACCES', 'ENOEXEC', 'EISDIR', 'EPERM', 'ETXTBSY', 'ENOTDIR', 'EINVAL', 'ELOOP'], code: 'command-not-executable' },
   { stages: ['exec'], errnos: ['E2BIG'], code: 'arguments-too-long' },

@@ -100,8 +100,8 @@ enum FenceBit : uint32_t {
   kFenceMemory = 1u << 6,        // the memory limit read back and the guest in that cgroup
   kFenceCpu = 1u << 7,           // the cpu quota read back and the guest in that cgroup
   kFenceProc = 1u << 8,          // /proc is the pid namespace's own
-  kFenceSystemCalls = 1u << 10,  // a filter is in force; a failure at that stage takes this back
   kFenceUserNamespace = 1u << 9, // own user namespace
+  kFenceSystemCalls = 1u << 10,  // a filter is in force; a failure at that stage takes this back
 };
 
 enum class EndCause : uint32_t {

@@ -4,6 +4,7 @@ import { release } from 'node:os';
 import { placeCgroups } from '../cgroup/place.js';
 import type { CgroupPlacement, CgroupProblem } from '../cgroup/placement.js';
 import type { HostProcess } from '../cgroup/run-name.js';
+import { Profiles } from '../seccomp/load.js';
 import { startTimeOf } from '../cgroup/run-name.js';
 import type { BaseView } from '../plan/base-view.js';
 import { readBaseView } from '../plan/base-view.js';
@@ -19,6 +20,8 @@ export interface HostFacts extends HostProcess, HostAccount {
   homes: string[];
   /** Where runs get their cgroups, or why they cannot. */
   cgroup: CgroupPlacement | CgroupProblem;
+  /** The system-call filters that callers bring, compiled. */
+  profiles: Profiles;
 }
 
 /**
@@ -43,7 +46,7 @@ export async function readHostFacts(): Promise<HostFacts> {
   if (startTime === null || inode === undefined) throw new Error('/proc/self is not as proc(5) describes it; mount a /proc of this pid namespace');
   const host: HostProcess = { pid: process.pid, startTime, pidNamespace: Number(inode) };
   const cgroup = await placeCgroups(host, uid, process.env['RINGFENCE_CGROUP']);
-  return { ...host, uid, gid, uidMap: parseIdMap(uidMap), gidMap: parseIdMap(gidMap), kernelRelease: release(), base, homes, cgroup };
+  return { ...host, uid, gid, uidMap: parseIdMap(uidMap), gidMap: parseIdMap(gidMap), kernelRelease: release(), base, homes, cgroup, profiles: new Profiles() };
 }
 
 async function readHomes(uid: number): Promise<string[]> {

@@ -7,7 +7,7 @@ const COMMAND_BYTES = 8;
 const DETAIL_AT = 72;
 const UNKNOWN = 0xffff_ffff_ffff_ffffn;
 
-const KIND = { failure: 1, ready: 2, ended: 3 } as const;
+const KIND = { failure: 1, ready: 2, ended: 3, sockets: 4 } as const;
 const COMMAND = { signal: 1, kill: 2 } as const;
 
 /** What the launcher says it verified for this very run; bit n of the record's word is the n-th name. */
@@ -22,6 +22,7 @@ export const fenceBits = [
   'cpu',
   'proc',
   'user-namespace',
+  'system-calls',
 ] as const;
 export type FenceBit = (typeof fenceBits)[number];
 
@@ -53,6 +54,13 @@ export interface ReadyRecord {
   fences: ReadonlySet<FenceBit>;
 }
 
+/** The sockets of an allowlisted network; their descriptors come along, in the order of native/shared/protocol.h. */
+export interface SocketsRecord {
+  kind: 'sockets';
+  /** True where there is a listener for IPv6 behind each of those for IPv4. */
+  hasIpv6: boolean;
+}
+
 /** The guest is gone, its cgroup is read and removed. */
 export interface EndedRecord {
   kind: 'ended';
@@ -74,7 +82,7 @@ export interface KernelUsage {
   pidsRefused: number | null;
 }
 
-export type LauncherRecord = FailureRecord | ReadyRecord | EndedRecord;
+export type LauncherRecord = FailureRecord | ReadyRecord | SocketsRecord | EndedRecord;
 
 /** A message that is not a record: the launcher is of another version, or it is broken. */
 export class RecordError extends Error {
@@ -97,6 +105,8 @@ export function decodeRecord(bytes: Uint8Array): LauncherRecord {
       };
     case KIND.ready:
       return { kind: 'ready', fences: decodeFences(view.getUint32(12, true)) };
+    case KIND.sockets:
+      return { kind: 'sockets', hasIpv6: view.getInt32(16, true) === 1 };
     case KIND.ended: {
       const waitStatus = view.getInt32(16, true);
       return {

@@ -11,6 +11,7 @@ export const stages = [
   'lifeline',
   'hostname',
   'loopback',
+  'egress',
   'root',
   'view',
   'proc',
@@ -23,6 +24,7 @@ export const stages = [
   'resource-limits',
   'working-directory',
   'verify',
+  'system-calls',
   'exec',
 ] as const;
 

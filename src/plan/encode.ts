@@ -2,10 +2,13 @@ import type { Controller, Mount, Plan } from './plan.js';
 
 // The layout is that of native/shared/protocol.h; test/plan/encode.test.ts reads it back by that description.
 const MAGIC = 0x31464752;
-const VERSION = 1;
+const VERSION = 2;
 
 const NAMESPACE_BITS = { user: 1, mount: 2, pid: 4, network: 8, ipc: 16, uts: 32, cgroup: 64 } as const;
 const PROC_OPTIONAL = 128;
+const EGRESS = 256;
+const FILTERS = { none: 0, default: 1, 'no-inet': 2 } as const;
+const OWN_FILTER = 3;
 const CONTROLLER_BITS: Record<Controller, number> = { memory: 1, pids: 2, cpu: 4, cpuacct: 8 };
 const MOUNT_KINDS = { bind: 1, device: 1, scratch: 2, directory: 3, symlink: 4, file: 5 } as const;
 const WRITABLE = 1;
@@ -51,6 +54,12 @@ export function encodePlan(plan: Plan): Uint8Array {
   writer.u32(plan.argv.length, 'argv');
   for (let index = 0; index < plan.argv.length; index++) writer.text(plan.argv[index] ?? '', index === 0 ? 'command' : `args[${index - 1}]`);
   writeEnvironment(writer, plan.env);
+  const ports = plan.egressPorts ?? [];
+  writer.u32(ports.length, 'egressPorts');
+  for (const port of ports) writer.u32(port, 'egressPorts');
+  const { filter } = plan;
+  writer.u32(typeof filter === 'string' ? FILTERS[filter] : OWN_FILTER, 'filter');
+  writer.blob(typeof filter === 'string' ? new Uint8Array() : filter.program);
   writer.u32(plan.mounts.length, 'mounts');
   for (const mount of plan.mounts) writeMount(writer, mount);
   return writer.bytes();
@@ -92,7 +101,7 @@ function mountSource(mount: Mount): string {
 }
 
 function flagsOf(plan: Plan): number {
-  let flags = plan.procOptional ? PROC_OPTIONAL : 0;
+  let flags = (plan.procOptional ? PROC_OPTIONAL : 0) | (plan.egressPorts === null ? 0 : EGRESS);
   for (const [name, bit] of Object.entries(NAMESPACE_BITS)) {
     if (plan.namespaces[name as keyof typeof NAMESPACE_BITS]) flags |= bit;
   }
@@ -113,7 +122,8 @@ function estimate(plan: Plan): number {
     characters += mount.path.length + mountSource(mount).length;
     strings += 5;
   }
-  return 256 + strings * 5 + characters * 3;
+  const fixed = 256 + 4 * (plan.egressPorts?.length ?? 0) + (typeof plan.filter === 'string' ? 0 : plan.filter.program.length);
+  return fixed + strings * 5 + characters * 3;
 }
 
 class Writer {
@@ -142,6 +152,14 @@ class Writer {
     this.#buffer.writeUInt32LE(length, this.#at);
     this.#buffer[this.#at + 4 + length] = 0;
     this.#at += length + 5;
+  }
+
+  /** As text, but of any bytes. */
+  blob(value: Uint8Array): void {
+    this.#at = this.#buffer.writeUInt32LE(value.length, this.#at);
+    this.#buffer.set(value, this.#at);
+    this.#buffer[this.#at + value.length] = 0;
+    this.#at += value.length + 1;
   }
 
   bytes(): Uint8Array {

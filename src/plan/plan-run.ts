@@ -19,6 +19,7 @@ import { planLimits } from './limits.js';
 import { HOSTNAME, hasOwnNetwork, planNameFiles } from './network.js';
 import type { Identity, Mount, Namespaces, Plan } from './plan.js';
 import { realPathOf } from './real-path.js';
+import { planFilter } from './filter.js';
 import { findRuntimeFiles } from './runtime-files.js';
 import type { Scratch } from './scratch.js';
 import { planScratch } from './scratch.js';
@@ -26,7 +27,7 @@ import { planScratch } from './scratch.js';
 /** The options that a plan depends on. */
 export type PlanOptions = Pick<
   RunOptions,
-  'command' | 'args' | 'cwd' | 'cwdReadOnly' | 'env' | 'nodeHeapMb' | 'timeoutMs' | 'gracePeriodMs' | 'network' | 'filesystem' | 'limits'
+  'seccomp' | 'command' | 'args' | 'cwd' | 'cwdReadOnly' | 'env' | 'nodeHeapMb' | 'timeoutMs' | 'gracePeriodMs' | 'network' | 'filesystem' | 'limits'
 >;
 
 export interface PlannedRun {
@@ -88,6 +89,8 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     hostname: HOSTNAME,
     argv: [options.command, ...options.args],
     env,
+    egressPorts: null,
+    filter: await planFilter(options, facts.profiles, namespaces.network, dropped),
     mounts: namespaces.mount ? await planMounts(view, facts, dropped) : [],
   };
   return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: granted.cwd === null, nodeHeapMbApplied };

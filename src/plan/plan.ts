@@ -13,6 +13,9 @@ export interface Plan {
   /** argv[0] included. */
   argv: string[];
   env: Record<string, string>;
+  /** Ports that an allowlisted network listens on, in the sandbox's network namespace; null: no allowlist. */
+  egressPorts: number[] | null;
+  filter: SystemCallFilter;
   /** In order of mounting: parents before what lies below them. */
   mounts: Mount[];
 }
@@ -50,6 +53,9 @@ export interface PlanLimits {
   /** The launcher's own deadline, behind the host's. */
   deadlineMs: number;
 }
+
+/** `default`: native/seccomp/default.json; `no-inet`: the same without IPv4 and IPv6 sockets; else a caller's own program. */
+export type SystemCallFilter = 'none' | 'default' | 'no-inet' | { program: Uint8Array };
 
 export type Controller = 'memory' | 'pids' | 'cpu' | 'cpuacct';
 

@@ -95,7 +95,10 @@ function fencesOf({ stage, detail }: FailureRecord, code: string): readonly Fenc
     case 'id-map':
     case 'identity':
       return ['identity'];
+    case 'system-calls':
+      return ['syscalls'];
     case 'loopback':
+    case 'egress':
       return ['network'];
     case 'hostname':
     case 'root':

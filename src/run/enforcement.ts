@@ -1,12 +1,13 @@
 import type { FenceBit } from '../launcher/records.js';
 import type { Plan } from '../plan/plan.js';
 import type { RunOptions } from './options.js';
+import { fences } from './result.js';
 import type { Enforcement, Fence, FenceReport } from './result.js';
 
 /** Why a fence was given up in best-effort: an error code. */
 export type Dropped = ReadonlyMap<Fence, string>;
 
-const FENCES: readonly Fence[] = ['privileges', 'identity', 'filesystem', 'network', 'processes', 'memory', 'cpu'];
+const FENCES = fences;
 
 /** What the launcher has to verify for each fence. */
 const BITS: Record<Fence, readonly FenceBit[]> = {
@@ -17,6 +18,7 @@ const BITS: Record<Fence, readonly FenceBit[]> = {
   processes: ['process-tree', 'process-limit'],
   memory: ['memory'],
   cpu: ['cpu'],
+  syscalls: ['system-calls'],
 };
 
 /** Fences that this plan has and that were not verified. In best-effort nothing is required. */
@@ -82,6 +84,8 @@ function mechanismOf(fence: Fence, options: RunOptions, plan: Plan): string {
       return `pidns, ${cgroup}`;
     case 'memory':
       return cgroup;
+    case 'syscalls':
+      return options.seccomp === null ? 'seccomp' : 'seccomp, own profile';
     case 'cpu':
       return [
         ...(options.limits.cpus === null ? [] : [cgroup]),

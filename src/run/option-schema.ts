@@ -133,6 +133,10 @@ export const optionsSchema = z.strictObject(
     onStderr: callback,
     keepOutput: z.boolean('must be a boolean').default(true),
     network: network.default('none'),
+    seccomp: z
+      .strictObject({ profile: absolutePath }, 'must be an object')
+      .optional()
+      .transform((value) => value ?? null),
     filesystem,
     limits,
     isolation: z.enum(['strict', 'best-effort'], "must be 'strict' or 'best-effort'").default('strict'),

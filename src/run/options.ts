@@ -48,6 +48,11 @@ export interface SandboxOptions {
   keepOutput?: boolean | undefined;
   /** `none`: a network of its own with nothing but loopback. `host`: the host's network. Default: `none`. */
   network?: 'none' | 'host' | undefined;
+  /**
+   * A system-call filter of the caller's own in place of the built-in one: the path of a profile in OCI seccomp format, as
+   * Docker and podman take it.
+   */
+  seccomp?: { profile: string } | undefined;
   /** What the guest sees beyond the runtime's own files. */
   filesystem?:
     | {
@@ -100,6 +105,8 @@ export interface RunOptions {
   onStderr: OnChunk | null;
   keepOutput: boolean;
   network: 'none' | 'host';
+  /** null: the built-in filter. */
+  seccomp: { profile: string } | null;
   filesystem: { read: string[]; write: string[]; tmpMb: number };
   limits: {
     memoryMb: number;

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
 import { release } from 'node:os';
 import { permits } from './actions.js';
 import { compileProfile } from './compile.js';
@@ -7,6 +7,7 @@ import { CALLS } from './generated/calls.js';
 import { AUDIT_ARCH } from './guard.js';
 import { parseProfile } from './profile.js';
 import type { Architecture, Target } from './profile.js';
+import { encodeProgram } from './program.js';
 import { simulate } from './simulate.js';
 
 /** What the launcher itself does between installing the filter and the guest's first instruction. */
@@ -17,15 +18,35 @@ const LAUNCHER_CALLS: readonly { name: string; args: readonly bigint[] }[] = [
   { name: 'exit_group', args: [] }, // after an execve that failed
 ];
 
-/** Compiles a caller's own profile for this machine. Throws a TypeError that begins with the file's path. */
-export function loadProfile(path: string, target: Target = thisMachine()): Compiled {
+/**
+ * Compiles a caller's own profile for this machine.
+ *
+ * @throws TypeError that begins with the file's path.
+ */
+export async function loadProfile(path: string, target: Target = thisMachine()): Promise<Compiled> {
   try {
-    const compiled = compileProfile(parseProfile(readFileSync(path, 'utf8'), target), target.architecture);
+    const compiled = compileProfile(parseProfile(await readFile(path, 'utf8'), target), target.architecture);
     mustLetLauncherFinish(compiled, target.architecture);
     return compiled;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new TypeError(`seccomp.profile ${path}: ${reason}`, { cause });
+  }
+}
+
+/** The profiles of one host: compiling one takes milliseconds, and most runs have the same. */
+export class Profiles {
+  readonly #known = new Map<string, { stamp: string; program: Promise<Uint8Array> }>();
+
+  /** The program of the profile as the file is now. @throws TypeError as `loadProfile`. */
+  async programOf(path: string): Promise<Uint8Array> {
+    const stamp = await stat(path).then(({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`, () => 'unreadable');
+    const known = this.#known.get(path);
+    if (known?.stamp === stamp) return known.program;
+    const program = loadProfile(path).then((compiled) => encodeProgram(compiled.program));
+    this.#known.set(path, { stamp, program });
+    program.catch(() => this.#known.delete(path));
+    return program;
   }
 }
 
