@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { parseRange, refusal } from '../../src/egress/addresses.js';
 import { allowedName, compilePolicy } from '../../src/egress/policy.js';
-import { readVectors } from './vectors.js';
-import type { Vector } from './vectors.js';
+import { readVectors } from './support/vectors.js';
+import type { Vector } from './support/vectors.js';
 
 const none = { open: [], own: new Set<string>() };
 const policy = compilePolicy({ allow: ['example.com', '*.wild.test'] });

@@ -11,7 +11,7 @@ const ESCAPES: Record<string, string> = { 0: '\0', t: '\t', n: '\n', r: '\r', '\
 
 /** The rows of vectors.tsv; throws on a row that is not one, so that none is passed over. */
 export function readVectors(): Vector[] {
-  const [header, ...rows] = readFileSync(new URL('vectors.tsv', import.meta.url), 'utf8')
+  const [header, ...rows] = readFileSync(new URL('../vectors.tsv', import.meta.url), 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));
   if (header !== 'kind\tinput\tverdict\tnote') throw new Error('vectors.tsv: header');
