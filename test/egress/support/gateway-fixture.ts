@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { parseRange } from '../../../src/egress/addresses.js';
+import { dial } from '../../../src/egress/dial.js';
 import { Gateway } from '../../../src/egress/gateway.js';
 import { NameTable } from '../../../src/egress/name-table.js';
 import { compilePolicy } from '../../../src/egress/policy.js';
@@ -20,6 +21,8 @@ export interface GatewayFixture {
   /** Connects as the guest would, to the address that the sandbox's DNS gives for the name. */
   dial(name: string, port: number): Socket;
   addressOf(name: string): string;
+  /** Where the sandbox's resolver listens, on 127.0.0.1. */
+  dnsPort: number;
   close(): Promise<void>;
 }
 
@@ -28,7 +31,12 @@ export interface GatewaySetup {
   dns: (question: Question) => DnsFixtureReply | null;
   /** Names that the guest has looked up, with the ports that there are listeners for. */
   dialled: Record<string, number[]>;
+  /** Further addresses that the guest dials, with the ports that there are listeners for. */
+  extra?: Record<string, number[]>;
+  /** The host's own addresses. */
   own?: string[];
+  /** Where literals are found: on one loopback, the address that is dialled inside is the gateway's own listener. */
+  dialInstead?: string;
 }
 
 /** A gateway on loopback with real sockets, a real resolver and a DNS server of its own. */
@@ -36,17 +44,24 @@ export async function openGateway(setup: GatewaySetup): Promise<GatewayFixture> 
   const names = new NameTable(4096, RANGE);
   const dns = await startDns(setup.dns);
   const addresses = new Map(Object.keys(setup.dialled).map((name) => [name, names.addressOf(name) ?? '']));
-  const listeners = Object.entries(setup.dialled).flatMap(([name, ports]) =>
-    ports.map((port) => ({ port, endpoint: { host: addresses.get(name) ?? '', port } })),
-  );
+  const dialled = [...Object.entries(setup.dialled).map(([name, ports]) => [addresses.get(name) ?? '', ports] as const), ...Object.entries(setup.extra ?? {})];
+  const listeners = dialled.flatMap(([host, ports]) => ports.map((port) => ({ port, endpoint: { host, port } })));
+  const dnsPort = await freePort();
+  const { dialInstead } = setup;
   const gateway = await Gateway.open({
     policy: compilePolicy({ allowPrivate: ['127.0.0.0/8'], ...setup.options }),
-    sockets: { listeners, dnsUdp: { host: '127.0.0.1', port: 0 }, dnsTcp: { host: '127.0.0.1', port: 0 } },
-    replace: { names, resolve: dnsResolver([dns.server]), ownAddresses: async () => new Set(setup.own ?? []) },
+    sockets: { listeners, dnsUdp: { host: '127.0.0.1', port: dnsPort }, dnsTcp: { host: '127.0.0.1', port: dnsPort } },
+    replace: {
+      names,
+      resolve: dnsResolver([dns.server]),
+      ownAddresses: async () => new Set(setup.own ?? []),
+      ...(dialInstead !== undefined && { dial: (_, port, signal) => dial([dialInstead], port, signal) }),
+    },
   });
   return {
     gateway,
     dns,
+    dnsPort,
     addressOf: (name) => addresses.get(name) ?? '',
     dial: (name, port) => {
       const socket = connect({ host: addresses.get(name) ?? '', port, allowHalfOpen: true });
@@ -61,14 +76,22 @@ export async function openGateway(setup: GatewaySetup): Promise<GatewayFixture> 
 }
 
 /** A server of the tests' own on a free port of loopback. */
-export async function serve(handler: (socket: Socket) => void, host = '127.0.0.1'): Promise<{ server: Server; port: number }> {
+export async function serve(handler: (socket: Socket) => void, host = '127.0.0.1', at = 0): Promise<{ server: Server; port: number }> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => {});
     handler(socket);
   });
-  server.listen(0, host);
+  server.listen(at, host);
   await once(server, 'listening');
   return { server, port: (server.address() as AddressInfo).port };
+}
+
+/** A port that nobody listens on at this moment. */
+export async function freePort(): Promise<number> {
+  const { server, port } = await serve(() => {}, '0.0.0.0');
+  server.close();
+  await once(server, 'close');
+  return port;
 }
 
 /** Everything a socket gives until it closes, and the code of its error. */
