@@ -28,6 +28,7 @@ export interface AddressRules {
 const special = [...IPV4_RANGES, ...IPV6_RANGES].map(([cidr, reason]) => ({ range: block(cidr), reason }));
 const neverOpened = NEVER_OPENED.map(block);
 const carriers = CARRIERS.map(([cidr, offset]) => ({ range: block(cidr), offset }));
+const loopback = block('::1/128');
 const globalUnicast = block(GLOBAL_UNICAST);
 const metadata: ReadonlySet<string> = new Set(METADATA_ADDRESSES);
 const widestOpening = { ipv4: 8, ipv6: 7 };
@@ -104,7 +105,8 @@ function specialReason(address: Address): string | null {
 
 function carried(address: Address): ipaddr.IPv4 | null {
   const carrier = carriers.find(({ range }) => contains(range, address));
-  if (!carrier) return null;
+  // Of ::/96 loopback is cut out; it carries nothing.
+  if (!carrier || contains(loopback, address)) return null;
   return new ipaddr.IPv4(address.toByteArray().slice(carrier.offset, carrier.offset + 4));
 }
 

@@ -74,7 +74,7 @@ export class Gateway {
     throw failed.reason;
   }
 
-  /** Every attempt so far, oldest first, capped. */
+  /** Every attempt that is over, in the order of their ends, capped. */
   get connections(): readonly Connection[] {
     return this.#context.log.entries;
   }

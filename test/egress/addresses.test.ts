@@ -46,6 +46,7 @@ describe('refusal', () => {
     expect(refusal('64:ff9b::a00:1', rules(['64:ff9b::/96', '10.0.0.0/8']))).toBeNull();
     expect(refusal('2002:7f00:1::1', rules(['2002::/16']))).toBe('6to4 of 127.0.0.1: loopback');
     expect(refusal('::ffff:127.0.0.1', rules(['::ffff:0:0/96']))).toBe('IPv4-mapped of 127.0.0.1: loopback');
+    expect(refusal('::1', rules(['::1/128']))).toBeNull();
     expect(refusal('::ffff:9.9.9.9', rules(['::ffff:0:0/96'], ['9.9.9.9']))).toBe('IPv4-mapped of 9.9.9.9: address of the host itself');
   });
 });

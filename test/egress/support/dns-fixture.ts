@@ -23,6 +23,7 @@ export interface DnsFixture {
 export async function startDns(script: (question: Question) => DnsFixtureReply | null): Promise<DnsFixture> {
   const socket = createSocket('udp4');
   const questions: Question[] = [];
+  const timers = new Set<NodeJS.Timeout>();
   socket.on('message', (message, sender) => {
     const query = decode(message);
     const question = query.questions?.[0];
@@ -38,7 +39,11 @@ export async function startDns(script: (question: Question) => DnsFixtureReply |
       answers: reply.answers ?? [],
       additionals: reply.additionals ?? [],
     });
-    setTimeout(() => socket.send(bytes, sender.port, sender.address, () => {}), reply.delayMs ?? 0);
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      socket.send(bytes, sender.port, sender.address, () => {});
+    }, reply.delayMs ?? 0);
+    timers.add(timer);
   });
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
@@ -46,6 +51,7 @@ export async function startDns(script: (question: Question) => DnsFixtureReply |
     server: `127.0.0.1:${socket.address().port}`,
     questions,
     async close() {
+      for (const timer of timers) clearTimeout(timer);
       socket.close();
       await once(socket, 'close');
     },
