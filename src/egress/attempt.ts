@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+
 import { refusal } from './addresses.js';
 import type { Dial } from './dial.js';
 import type { ConnectionLog } from './log.js';

@@ -3,6 +3,7 @@ import type { Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
+
 import type { DnsReply } from './dns.js';
 import { Pace } from './pace.js';
 

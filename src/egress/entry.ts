@@ -1,4 +1,5 @@
 import { getPublicSuffix } from 'tldts';
+
 import { looksLikeAddress, parseLiteral } from './addresses.js';
 import { canonicalName, isLocalName, isMetadataName } from './host-name.js';
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+
 import type { Connection } from '../run/result.js';
 import { Attempt } from './attempt.js';
 import type { EgressContext } from './attempt.js';
@@ -29,6 +30,8 @@ export interface GatewaySockets {
 export interface GatewayOptions {
   policy: Policy;
   sockets: GatewaySockets;
+  /** Gets what `policy.onConnection` throws: the caller's own error, which must not end up in a socket's event. */
+  onThrow: (error: unknown) => void;
   /** In place of the defaults: the system's resolver, the host's own addresses, the range 198.18.0.0/15. */
   replace?: Partial<Pick<EgressContext, 'resolve' | 'dial' | 'ownAddresses' | 'names'>>;
 }
@@ -46,10 +49,16 @@ export class Gateway {
   #closing: Promise<void> | null = null;
 
   private constructor(options: GatewayOptions) {
-    const { policy, replace } = options;
+    const { policy, replace, onThrow } = options;
     this.#context = {
       policy,
-      log: new ConnectionLog(policy.onConnection),
+      log: new ConnectionLog((connection) => {
+        try {
+          policy.onConnection?.(connection);
+        } catch (error) {
+          onThrow(error);
+        }
+      }),
       budget: { left: policy.limits.maxBytes },
       names: replace?.names ?? new NameTable(),
       resolve: replace?.resolve ?? dnsResolver(),

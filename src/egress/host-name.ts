@@ -1,4 +1,5 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
+
 import { METADATA_NAMES } from './ranges.js';
 
 // Letters, digits and underscores at both ends, hyphens between them (RFC 1123, and the underscore labels of RFC 8552).

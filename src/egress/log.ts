@@ -6,9 +6,10 @@ export class ConnectionLog {
   /** Attempts that came after the log was full. */
   omitted = 0;
   readonly #capacity: number;
-  readonly #listener: ((connection: Connection) => void) | null;
+  readonly #listener: (connection: Connection) => void;
 
-  constructor(listener: ((connection: Connection) => void) | null = null, capacity = 1000) {
+  /** The listener must not throw. */
+  constructor(listener: (connection: Connection) => void = () => {}, capacity = 1000) {
     this.#listener = listener;
     this.#capacity = capacity;
   }
@@ -16,9 +17,7 @@ export class ConnectionLog {
   add(connection: Connection): void {
     if (this.entries.length < this.#capacity) this.entries.push(connection);
     else this.omitted += 1;
-    const listener = this.#listener;
-    // Not on this stack: what the listener throws is the caller's, and must not end a relay half-way.
-    if (listener) queueMicrotask(() => listener({ ...connection }));
+    this.#listener({ ...connection });
   }
 
   /** An attempt that ended before anything was connected. `port` is 0 for a name that was only looked up. */

@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js';
+
 import { parseRange } from './addresses.js';
 import type { Range } from './addresses.js';
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+
 import { contains, looksLikeAddress, parseLiteral, parseRange, refusal } from '../../src/egress/addresses.js';
 import { METADATA_ADDRESSES } from '../../src/egress/ranges.js';
 

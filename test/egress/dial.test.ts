@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Server } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+
 import { dial } from '../../src/egress/dial.js';
 import { serve } from './support/gateway-fixture.js';
 

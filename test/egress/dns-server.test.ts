@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { Resolver } from 'node:dns/promises';
 import { decode, encode } from 'dns-packet';
 import { afterEach, describe, expect, it } from 'vitest';
+
 import { answer } from '../../src/egress/dns.js';
 import { serveTcp, serveUdp } from '../../src/egress/dns-server.js';
 import type { Responder } from '../../src/egress/dns-server.js';

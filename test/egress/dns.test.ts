@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { decode, encode } from 'dns-packet';
 import type { DecodedPacket, Packet, RecordType } from 'dns-packet';
 import { describe, expect, it } from 'vitest';
+
 import { answer } from '../../src/egress/dns.js';
 import type { Lookup } from '../../src/egress/dns.js';
 

@@ -4,7 +4,9 @@ import type { AddressInfo, Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { ConnectionOptions } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { needs } from '../support/skip.js';
 import type { EgressOptions } from '../../src/egress/policy.js';
 import { selfSigned } from './support/certificate.js';
 import { zone } from './support/dns-fixture.js';
@@ -12,10 +14,14 @@ import { drain } from './support/gateway-fixture.js';
 import type { GatewayFixture } from './support/gateway-fixture.js';
 import { clientHello, records } from './support/hello.js';
 import { start, startServer } from './support/teardown.js';
+import { missingTools } from './support/tools.js';
 
-const pair = selfSigned('api.test', 'evil.test');
+const missing = missingTools('openssl');
+beforeEach((context) => needs(context, missing));
+
+const pair = missing === null ? selfSigned('api.test', 'evil.test') : { key: '', cert: '' };
 let seen: { host: string | undefined; serverName: unknown }[] = [];
-const server = createHttpsServer(pair, (request, response) => {
+const server = createHttpsServer(missing === null ? pair : {}, (request, response) => {
   seen.push({ host: request.headers.host, serverName: (request.socket as TLSSocket).servername });
   response.end('secret');
 });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+
 import { Gateway } from '../../src/egress/gateway.js';
 import { compilePolicy } from '../../src/egress/policy.js';
 import { zone } from './support/dns-fixture.js';
@@ -78,7 +79,7 @@ describe('Gateway.open', () => {
     const taken = await echo();
     const free = await freePort();
     const sockets = { listeners: [{ port: free, endpoint: { host: '127.0.0.1', port: free } }, { port: taken, endpoint: { host: '127.0.0.1', port: taken } }], dnsUdp: { host: '127.0.0.1', port: 0 }, dnsTcp: { host: '127.0.0.1', port: 0 } };
-    await expect(Gateway.open({ policy: compilePolicy({ allow: ['api.test'] }), sockets })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(Gateway.open({ policy: compilePolicy({ allow: ['api.test'] }), sockets, onThrow: () => {} })).rejects.toMatchObject({ code: 'EADDRINUSE' });
     // The port is free again.
     await startServer(() => {}, '127.0.0.1', free);
   });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Resolver } from 'node:dns/promises';
 import { describe, expect, it } from 'vitest';
+
 import type { Connection } from '../../src/run/result.js';
 import { zone } from './support/dns-fixture.js';
 import { drain, freePort } from './support/gateway-fixture.js';
@@ -36,6 +37,22 @@ describe('Gateway', () => {
       { host: 'secret.evil.test', port: 0, verdict: 'refused' },
     ]);
     expect(told).toEqual(gateway.connections);
+  });
+
+  it('hands over what onConnection throws, and goes on', async () => {
+    const port = await echo();
+    const onConnection = () => {
+      throw new Error('mine');
+    };
+    const { gateway, dial, thrown } = await start({ options: { allow: [`api.test:${port}`], onConnection }, dns: local, dialled: { 'api.test': [port] } });
+    for (const text of ['one', 'two']) {
+      const guest = dial('api.test', port);
+      guest.end(text);
+      expect((await drain(guest)).bytes.toString()).toBe(text);
+    }
+    await gateway.close();
+    expect(gateway.connections.length).toBe(2);
+    expect(thrown).toEqual([new Error('mine'), new Error('mine')]);
   });
 
   it('refuses a port that only another name has, and asks no one about it', async () => {

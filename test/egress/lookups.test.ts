@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+
 import { Lookups } from '../../src/egress/lookups.js';
 
 describe('Lookups', () => {

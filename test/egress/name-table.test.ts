@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+
 import { contains, parseRange } from '../../src/egress/addresses.js';
 import { GUEST_RANGE, NameTable } from '../../src/egress/name-table.js';
 

@@ -7,7 +7,10 @@ import type { AddressInfo, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { patience } from '../support/lane.js';
+import { needs } from '../support/skip.js';
 import { compilePolicy, listenPorts } from '../../src/egress/policy.js';
 import type { EgressOptions } from '../../src/egress/policy.js';
 import type { Connection } from '../../src/run/result.js';
@@ -16,9 +19,12 @@ import { compileSources } from './support/compiled.js';
 import { startDns, zone } from './support/dns-fixture.js';
 import type { DnsFixture } from './support/dns-fixture.js';
 import { serve } from './support/gateway-fixture.js';
+import { missingNamespaces, missingTools } from './support/tools.js';
 
 const here = fileURLToPath(new URL('namespace/', import.meta.url));
-const certificate = selfSigned('api.test');
+const missing = missingTools('curl', 'openssl', 'python3') ?? missingNamespaces();
+beforeEach((context) => needs(context, missing));
+
 const servers: Server[] = [];
 let compiled: ReturnType<typeof compileSources>;
 let scratch = '';
@@ -27,19 +33,21 @@ let http = 0;
 let https = 0;
 
 beforeAll(async () => {
+  if (missing !== null) return;
+  const certificate = selfSigned('api.test');
   compiled = compileSources();
   scratch = mkdtempSync(join(tmpdir(), 'egress-ns-'));
   writeFileSync(join(scratch, 'ca.pem'), certificate.cert, { mode: 0o644 });
   dns = await startDns(zone({ 'api.test': ['127.0.0.1'], 'a.wild.test': ['127.0.0.1'] }));
   http = await listen(createHttpServer((request, response) => response.end(`plain ${request.headers.host}`)));
   https = await listen(createHttpsServer(certificate, (request, response) => response.end(`secure ${request.headers.host}`)));
-}, 30_000);
+});
 
 afterAll(async () => {
   for (const server of servers) server.close();
   await dns?.close();
   compiled?.remove();
-  rmSync(scratch, { recursive: true, force: true });
+  if (scratch !== '') rmSync(scratch, { recursive: true, force: true });
 });
 
 async function listen(server: Server, host = '127.0.0.1', port = 0): Promise<number> {
@@ -72,7 +80,7 @@ async function run(options: EgressOptions, script: string): Promise<Guest> {
   await once(guest, 'close');
   host.stdin.end();
   // If a handle were left, the host would not end by itself.
-  const timer = setTimeout(() => host.kill('SIGKILL'), 10_000);
+  const timer = setTimeout(() => host.kill('SIGKILL'), patience(10_000));
   const [hostExit] = (await once(host, 'close')) as [number | null];
   clearTimeout(timer);
   return { output, connections: JSON.parse(told.replace('waiting\n', '') || '[]') as Connection[], hostExit };
@@ -118,7 +126,7 @@ describe('a network namespace with a gateway behind it', () => {
       ['198.18.77.77', 'refused', 'not in the allowlist'],
       ['api.test', 'refused', 'TLS server name "evil.test" is not "api.test"'],
     ]);
-  }, 60_000);
+  }, patience(60_000));
 
   it('reaches IPv4 and IPv6 literals through routes and listeners of their own', async () => {
     const { server, port } = await serve((socket) => socket.end('four'), '127.0.0.5');
@@ -136,5 +144,5 @@ describe('a network namespace with a gateway behind it', () => {
       { host: '::1', address: '::1', verdict: 'allowed' },
       { host: '127.0.0.6', verdict: 'refused' },
     ]);
-  }, 60_000);
+  }, patience(60_000));
 });

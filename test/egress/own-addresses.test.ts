@@ -1,8 +1,11 @@
 import { networkInterfaces } from 'node:os';
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
+
+import { needs } from '../support/skip.js';
 import { ownAddresses } from '../../src/egress/own-addresses.js';
 import { compileSources } from './support/compiled.js';
+import { missingNamespaces } from './support/tools.js';
 
 describe('ownAddresses', () => {
   it('has every address of the interfaces but loopback', async () => {
@@ -16,7 +19,8 @@ describe('ownAddresses', () => {
     expect(own.has('::1')).toBe(false);
   });
 
-  it('has the addresses of an interface without a carrier, which the operating system module leaves out', () => {
+  it('has the addresses of an interface without a carrier, which the operating system module leaves out', (context) => {
+    needs(context, missingNamespaces());
     // One end of a veth pair whose other end is down, in a network namespace of the test's own.
     const script = [
       'ip link set lo up',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+
 import { Pace } from '../../src/egress/pace.js';
 
 describe('Pace', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+
 import { allowedName, allowsLiteral, compilePolicy, listenPorts, ruleForName } from '../../src/egress/policy.js';
 import type { EgressOptions } from '../../src/egress/policy.js';
 

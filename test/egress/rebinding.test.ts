@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Question } from 'dns-packet';
+
+import { patience } from '../support/lane.js';
 import { a, aaaa, zone } from './support/dns-fixture.js';
 import type { DnsFixtureReply } from './support/dns-fixture.js';
 import { drain } from './support/gateway-fixture.js';
 import { start, startServer } from './support/teardown.js';
+
+const timeout = patience(1500);
 
 /**
  * The public server is at 127.0.0.2, which allowPrivate opens as a stand-in for the Internet; the private one, which nothing may
@@ -18,7 +22,7 @@ async function world(dns: (question: Question) => DnsFixtureReply | null, own: s
       socket.end('private');
     }, host, port);
   }
-  const fixture = await start({ options: { allow: [`api.test:${port}`], allowPrivate: ['127.0.0.2/32'], connectTimeoutMs: 1500 }, dns, dialled: { 'api.test': [port] }, own });
+  const fixture = await start({ options: { allow: [`api.test:${port}`], allowPrivate: ['127.0.0.2/32'], connectTimeoutMs: timeout }, dns, dialled: { 'api.test': [port] }, own });
   return {
     ...fixture,
     port,
@@ -64,9 +68,9 @@ describe('DNS answers', () => {
     ['that there is no such name', () => ({ rcode: 3 }), 'the name has no address'],
     ['SERVFAIL', () => ({ rcode: 2 }), 'DNS failed: ESERVFAIL'],
     ['SERVFAIL for one family only', ({ name, type }) => (type === 'A' ? { answers: a(name, '127.0.0.2') } : { rcode: 2 }), 'DNS failed: ESERVFAIL'],
-    ['nothing', () => null, 'not connected within 1500 ms'],
-    ['nothing for one family', ({ name, type }) => (type === 'A' ? { answers: a(name, '127.0.0.2') } : null), 'not connected within 1500 ms'],
-    ['too late', (question) => ({ ...onlyA(question, { answers: a(question.name, '127.0.0.2') }), delayMs: 2000 }), 'not connected within 1500 ms'],
+    ['nothing', () => null, `not connected within ${timeout} ms`],
+    ['nothing for one family', ({ name, type }) => (type === 'A' ? { answers: a(name, '127.0.0.2') } : null), `not connected within ${timeout} ms`],
+    ['too late', (question) => ({ ...onlyA(question, { answers: a(question.name, '127.0.0.2') }), delayMs: timeout * 1.3 }), `not connected within ${timeout} ms`],
   ])('%s: refused, and logged with the reason', async (_, script, reason) => {
     const { fetch, gateway, privateConnections } = await world(script);
     expect(await fetch()).toBe('');

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+
+import { patience } from '../support/lane.js';
 import type { Gate } from '../../src/egress/relay.js';
 import { drain } from './support/gateway-fixture.js';
 import { join } from './support/joined.js';
@@ -109,7 +111,7 @@ describe('Relay', () => {
     expect(await relay.done).toMatchObject({ reason: 'closed', bytesReceived: total });
   });
 
-  it('moves 256 MiB each way at once with flat memory', async () => {
+  it('moves 256 MiB each way at once with flat memory', { timeout: patience(60_000) }, async () => {
     const { relay, guest, server } = await join();
     const total = 256 << 20;
     const chunk = Buffer.alloc(1 << 16, 7);
@@ -133,13 +135,14 @@ describe('Relay', () => {
   });
 
   it('ends a connection on which nothing moves, and not one on which something does', async () => {
-    const { relay, guest, server } = await join({ idleTimeoutMs: 300 });
+    const idleTimeoutMs = patience(300);
+    const { relay, guest, server } = await join({ idleTimeoutMs });
     const echo = setInterval(() => server.write('.'), 100);
-    await sleep(900);
+    await sleep(idleTimeoutMs * 3);
     expect(guest.closed).toBe(false);
     clearInterval(echo);
     expect((await drain(guest)).error).toBe('ECONNRESET');
-    expect(await relay.done).toMatchObject({ reason: 'idle for 300 ms', refused: false });
+    expect(await relay.done).toMatchObject({ reason: `idle for ${idleTimeoutMs} ms`, refused: false });
   });
 
   it('ends at the byte limit, which counts both directions and all connections', async () => {

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
+
 import { dnsResolver } from '../../src/egress/resolve.js';
 import { compileSources } from './support/compiled.js';
 import { a, aaaa, startDns, zone } from './support/dns-fixture.js';

@@ -4,9 +4,12 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { ConnectionOptions } from 'node:tls';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { needs } from '../support/skip.js';
 import { OpeningReader } from '../../src/egress/sni.js';
 import type { Opening } from '../../src/egress/sni.js';
+import { missingTools } from './support/tools.js';
 
 /** The first bytes that a client sends to a server that says nothing, read piece by piece as they come. */
 async function capture(start: (port: number) => () => void): Promise<{ bytes: Buffer; verdict: Opening }> {
@@ -51,6 +54,9 @@ function byByte(bytes: Buffer): Opening {
   for (const byte of bytes) verdict = reader.push(Buffer.from([byte]));
   return verdict;
 }
+
+const missing = missingTools('curl', 'openssl');
+beforeEach((context) => needs(context, missing));
 
 describe('the ClientHello of', () => {
   const s_client = (...more: string[]) => run('openssl', (port) => ['s_client', '-connect', `127.0.0.1:${port}`, ...more]);

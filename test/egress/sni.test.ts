@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+
 import { OpeningReader } from '../../src/egress/sni.js';
 import type { Opening } from '../../src/egress/sni.js';
 import { clientHello, handshake, records, uint, vector } from './support/hello.js';

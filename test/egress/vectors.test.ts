@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+
 import { parseRange, refusal } from '../../src/egress/addresses.js';
 import { allowedName, compilePolicy } from '../../src/egress/policy.js';
 import { readVectors } from './support/vectors.js';

@@ -11,6 +11,7 @@ const numbers = JSON.parse(ports);
 const gateway = await Gateway.open({
   policy: compilePolicy(JSON.parse(options)),
   sockets: { dnsUdp: { fd: 3 }, dnsTcp: { fd: 4 }, listeners: numbers.map((port, index) => ({ port, endpoint: { fd: 5 + index } })) },
+  onThrow: (error) => console.error(error),
   replace: { resolve: dnsResolver([dnsServer]) },
 });
 writeSync(5 + numbers.length, 'r');

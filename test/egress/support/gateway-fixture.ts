@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
+
+import type { Question } from 'dns-packet';
+
 import { parseRange } from '../../../src/egress/addresses.js';
 import { dial } from '../../../src/egress/dial.js';
 import { Gateway } from '../../../src/egress/gateway.js';
@@ -10,7 +13,6 @@ import type { EgressOptions } from '../../../src/egress/policy.js';
 import { dnsResolver } from '../../../src/egress/resolve.js';
 import { startDns } from './dns-fixture.js';
 import type { DnsFixture, DnsFixtureReply } from './dns-fixture.js';
-import type { Question } from 'dns-packet';
 
 /** A range of loopback in place of 198.18.0.0/15: a namespace of its own needs no test of the host's side. */
 const RANGE = parseRange('127.18.0.0/16');
@@ -23,6 +25,8 @@ export interface GatewayFixture {
   addressOf(name: string): string;
   /** Where the sandbox's resolver listens, on 127.0.0.1. */
   dnsPort: number;
+  /** What onConnection threw. */
+  thrown: unknown[];
   close(): Promise<void>;
 }
 
@@ -48,9 +52,11 @@ export async function openGateway(setup: GatewaySetup): Promise<GatewayFixture> 
   const listeners = dialled.flatMap(([host, ports]) => ports.map((port) => ({ port, endpoint: { host, port } })));
   const dnsPort = await freePort();
   const { dialInstead } = setup;
+  const thrown: unknown[] = [];
   const gateway = await Gateway.open({
     policy: compilePolicy({ allowPrivate: ['127.0.0.0/8'], ...setup.options }),
     sockets: { listeners, dnsUdp: { host: '127.0.0.1', port: dnsPort }, dnsTcp: { host: '127.0.0.1', port: dnsPort } },
+    onThrow: (error) => thrown.push(error),
     replace: {
       names,
       resolve: dnsResolver([dns.server]),
@@ -62,6 +68,7 @@ export async function openGateway(setup: GatewaySetup): Promise<GatewayFixture> 
     gateway,
     dns,
     dnsPort,
+    thrown,
     addressOf: (name) => addresses.get(name) ?? '',
     dial: (name, port) => {
       const socket = connect({ host: addresses.get(name) ?? '', port, allowHalfOpen: true });

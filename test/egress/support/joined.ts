@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+
 import { Relay } from '../../../src/egress/relay.js';
 import type { RelayOptions } from '../../../src/egress/relay.js';
 import { serve } from './gateway-fixture.js';

@@ -1,5 +1,6 @@
 import type { Server } from 'node:net';
 import { afterEach } from 'vitest';
+
 import { openGateway, serve } from './gateway-fixture.js';
 import type { GatewayFixture, GatewaySetup } from './gateway-fixture.js';
 
