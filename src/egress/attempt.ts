@@ -118,29 +118,26 @@ export class Attempt {
     const { connectTimeoutMs } = this.#context.policy.limits;
     const timer = setTimeout(() => this.#ending.abort(new Error(`not connected within ${connectTimeoutMs} ms`)), connectTimeoutMs);
     try {
-      const addresses = target.addresses ?? (await this.#resolve(target.host));
-      await this.#judge(addresses);
+      const addresses = await this.#checkedAddresses(target);
       return await this.#context.dial(addresses, this.#port, this.#ending.signal);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  async #resolve(name: string): Promise<string[]> {
-    try {
-      return await this.#context.resolve(name, this.#ending.signal);
-    } catch (error) {
-      throw new Refused((error as Error).message);
-    }
-  }
-
   /** One bad address among good ones refuses them all: whoever answers like that is not to be trusted with the rest. */
-  async #judge(addresses: string[]): Promise<void> {
-    const rules = { open: this.#context.policy.open, own: await this.#context.ownAddresses() };
-    for (const address of addresses) {
-      const reason = refusal(address, rules);
+  async #checkedAddresses({ host, addresses }: Target): Promise<string[]> {
+    const { resolve, ownAddresses, policy } = this.#context;
+    const resolved = addresses ?? resolve(host, this.#ending.signal);
+    // Side by side, as both take their time. Where either fails, nothing is known that could be allowed.
+    const [found, own] = await Promise.all([resolved, ownAddresses()]).catch((error: Error) => {
+      throw new Refused(error.message);
+    });
+    for (const address of found) {
+      const reason = refusal(address, { open: policy.open, own });
       if (reason !== null) throw new Refused(`${address} may not be reached: ${reason}`, address);
     }
+    return found;
   }
 
   #join(server: Socket, target: Target): Relay['done'] {

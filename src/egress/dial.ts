@@ -44,6 +44,8 @@ export function dial(addresses: readonly string[], port: number, signal: AbortSi
       };
       socket.on('error', failed);
       socket.once('connect', () => {
+        // TCP's simultaneous open: on one host a port where nobody listens can be the very one the kernel picks for our end.
+        if (socket.localPort === port && socket.localAddress === address) return void socket.destroy(new Error(`connect ${address}:${port}: only itself was there`));
         attempts.delete(socket);
         socket.off('error', failed);
         settle(() => resolve(socket));

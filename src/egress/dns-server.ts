@@ -29,11 +29,16 @@ export async function serveUdp(endpoint: Endpoint, respond: Responder): Promise<
     // A send can fail only for the guest's own reasons (its socket or its whole namespace is gone).
     if (reply) socket.send(reply, sender.port, sender.address, () => {});
   });
-  // Node tells of a socket that is bound already before bind() returns.
-  const listening = once(socket, 'listening');
-  if ('fd' in endpoint) socket.bind({ fd: endpoint.fd });
-  else socket.bind(endpoint.port, endpoint.host);
-  await listening;
+  try {
+    // Node tells of a socket that is bound already before bind() returns.
+    const listening = once(socket, 'listening');
+    if ('fd' in endpoint) socket.bind({ fd: endpoint.fd });
+    else socket.bind(endpoint.port, endpoint.host);
+    await listening;
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
   // After the set-up only late ICMP errors arrive here.
   socket.on('error', () => {});
   return socket;

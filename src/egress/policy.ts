@@ -1,6 +1,6 @@
 import type { Connection } from '../run/result.js';
 import { contains, parseLiteral, parseRange, refusal } from './addresses.js';
-import type { Range } from './addresses.js';
+import type { AddressRules, Range } from './addresses.js';
 import { parseEntry } from './entry.js';
 import type { Entry } from './entry.js';
 import { asciiName, canonicalName, isMetadataName } from './host-name.js';
@@ -56,9 +56,10 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 
 /**
  * Validates the options. Throws a TypeError (not of the expected form) or a RangeError (well formed, but not allowed)
- * whose message names field and index: `network.allow[2] ("*.com") would allow ...`.
+ * whose message names field and index: `network.allow[2] ("*.com") would allow ...`. With the host's `own` addresses
+ * (`ownAddresses()`) literals among them are refused here already; connections to them are in any case.
  */
-export function compilePolicy(options: EgressOptions): Policy {
+export function compilePolicy(options: EgressOptions, own: ReadonlySet<string> = new Set()): Policy {
   if (typeof options !== 'object' || options === null) throw new TypeError('network must be an object with an "allow" list');
   for (const key of Object.keys(options)) {
     if (!FIELDS.includes(key)) throw new TypeError(`network.${key} is not an option`);
@@ -66,7 +67,7 @@ export function compilePolicy(options: EgressOptions): Policy {
   const open = list(options.allowPrivate ?? [], 'network.allowPrivate').map((text, index) =>
     named(`network.allowPrivate[${index}]`, text, () => parseRange(expectString(text))),
   );
-  const policy = { names: new Map(), wildcards: new Map(), literals: new Map(), open };
+  const policy: Building = { names: new Map(), wildcards: new Map(), literals: new Map(), open, own };
   list(options.allow, 'network.allow').forEach((item, index) => {
     const { host, sni } = allowItem(item, index);
     named(`network.allow[${index}]`, host, () => addEntry(policy, parseEntry(host), sni));
@@ -76,7 +77,7 @@ export function compilePolicy(options: EgressOptions): Policy {
   if (options.onConnection !== undefined && typeof options.onConnection !== 'function') {
     throw new TypeError('network.onConnection must be a function');
   }
-  return { ...policy, pins: pins(options.hosts, policy), limits: limits(options), onConnection: options.onConnection ?? null };
+  return { names: policy.names, wildcards: policy.wildcards, literals: policy.literals, open, pins: pins(options.hosts, policy), limits: limits(options), onConnection: options.onConnection ?? null };
 }
 
 /** The ports that need a listening socket inside the sandbox, by family. */
@@ -117,11 +118,11 @@ function portsOfName(policy: Policy, name: string): Ports[] {
   return [policy.names.get(name), ...parents].filter((ports) => ports !== undefined);
 }
 
-type Building = Record<'names' | 'wildcards' | 'literals', Map<string, Map<number, SniRule>>> & { open: readonly Range[] };
+type Building = Record<'names' | 'wildcards' | 'literals', Map<string, Map<number, SniRule>>> & AddressRules;
 
 function addEntry(policy: Building, entry: Entry, sni: SniRule): void {
   if (entry.kind === 'literal') {
-    const reason = contains(GUEST_RANGE, entry.host) ? 'in the range the sandbox uses itself' : refusal(entry.host, { open: policy.open, own: new Set() });
+    const reason = contains(GUEST_RANGE, entry.host) ? 'in the range the sandbox uses itself' : refusal(entry.host, policy);
     if (reason) throw new RangeError(`may not be reached: ${reason}`);
   }
   const table = { name: policy.names, wildcard: policy.wildcards, literal: policy.literals }[entry.kind];
@@ -153,7 +154,7 @@ function pins(hosts: unknown, policy: Building): Map<string, string> {
     named('network.hosts', key, () => {
       const name = canonicalName(key);
       if (typeof address !== 'string' || !parseLiteral(address)) throw new TypeError('must be given a canonical IP address');
-      const reason = refusal(address, { open: policy.open, own: new Set() });
+      const reason = refusal(address, policy);
       if (reason) throw new RangeError(`may not be pinned to ${address}: ${reason}`);
       if (result.has(name)) throw new RangeError('is pinned twice');
       if (portsOfName(policy as unknown as Policy, name).length === 0) throw new RangeError('is not in network.allow');

@@ -65,6 +65,8 @@ export class Relay {
     this.#pump(server, guest, (chunk) => this.#pass(chunk, 'received'));
     guest.resume();
     server.resume();
+    // Its events are over, so that nothing would end the other one.
+    if (guest.destroyed || server.destroyed) this.stop('closed before it began');
   }
 
   /** Ends both sides with a reset. The first reason is kept. */

@@ -1,11 +1,15 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import type { Server } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import type { Server, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { dial } from '../../src/egress/dial.js';
+import { needs } from '../support/skip.js';
+import { compileSources } from './support/compiled.js';
 import { serve } from './support/gateway-fixture.js';
+import { missingNamespaces } from './support/tools.js';
 
 const servers: Server[] = [];
 
@@ -25,19 +29,23 @@ async function start(host: string): Promise<{ port: number; connections: () => n
 }
 
 /** A listener whose accept queue is full, so that the kernel drops further SYNs: a host that does not answer. */
-async function startSilent(port: number, host: string): Promise<() => void> {
+async function startSilent(port: number, host: string): Promise<void> {
   const program = `require('node:net').createServer().listen({ port: ${port}, host: '${host}', backlog: 1 }, () => {
-    process.stdout.write('listening');
-    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
+    require('node:fs').writeSync(1, 'listening');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   })`;
   const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout, 'data');
-  const fillers = Array.from({ length: 8 }, () => connect({ host, port }).on('error', () => {}));
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  return () => {
+  const fillers: Socket[] = [];
+  onTestFinished(() => {
     for (const filler of fillers) filler.destroy();
     child.kill('SIGKILL');
-  };
+  });
+  await once(child.stdout, 'data');
+  for (let connected = true; connected; ) {
+    const filler = connect({ host, port });
+    fillers.push(filler);
+    connected = await Promise.race([once(filler, 'connect').then(() => true), sleep(500, false)]);
+  }
 }
 
 const never = new AbortController().signal;
@@ -77,7 +85,7 @@ describe('dial', () => {
 
   it('does not wait for an address that stays silent', async () => {
     const { port } = await start('127.0.0.9');
-    const stop = await startSilent(port, '127.0.0.7');
+    await startSilent(port, '127.0.0.7');
     const started = performance.now();
     const socket = await dial(['127.0.0.7', '127.0.0.9'], port, never);
     expect(socket.remoteAddress).toBe('127.0.0.9');
@@ -87,7 +95,30 @@ describe('dial', () => {
     const pending = dial(['127.0.0.7'], port, controller.signal);
     setTimeout(() => controller.abort(new Error('too late')), 50);
     await expect(pending).rejects.toThrow('too late');
-    stop();
+  });
+
+  it('does not take itself for a server', (context) => {
+    needs(context, missingNamespaces());
+    // Two local ports only, so that the kernel soon picks the one that is dialled.
+    const script = 'ip link set lo up && echo 40000 40001 > /proc/sys/net/ipv4/ip_local_port_range && exec "$NODE" --input-type=module -e "$PROGRAM"';
+    const program = `
+      const { dial } = await import('./src/egress/dial.js');
+      const { connect } = await import('node:net');
+      const plain = (port) => new Promise((resolve, reject) => connect(port, '127.0.0.1', function () { resolve(this); }).on('error', reject));
+      const outcomes = new Set();
+      for (let round = 0; round < 100; round += 1) {
+        const attempt = process.env.PLAIN ? plain(40000) : dial(['127.0.0.1'], 40000, new AbortController().signal);
+        outcomes.add(await attempt.then((socket) => (socket.resetAndDestroy(), 'connected'), (error) => error.code ?? error.message));
+      }
+      console.log(JSON.stringify([...outcomes]));`;
+    const compiled = compileSources();
+    const run = (env: Record<string, string>) =>
+      JSON.parse(execFileSync('unshare', ['-rn', 'sh', '-c', script], { encoding: 'utf8', cwd: compiled.directory, env: { PATH: process.env['PATH'], NODE: process.execPath, PROGRAM: program, ...env } })) as string[];
+    const [control, outcomes] = [run({ PLAIN: '1' }), run({})];
+    compiled.remove();
+    expect(control).toContain('connected');
+    expect(outcomes).toContain('connect 127.0.0.1:40000: only itself was there');
+    expect(outcomes).not.toContain('connected');
   });
 
   it('resolves no name, whatever it is given', async () => {

@@ -92,6 +92,19 @@ describe('serveUdp', () => {
   });
 });
 
+describe('a socket that cannot be served', () => {
+  it('rejects, and leaves no handle behind', async () => {
+    const { port } = await startUdp();
+    const udpHandles = () => process.getActiveResourcesInfo().filter((name) => name === 'UDPWrap').length;
+    const before = udpHandles();
+    await expect(serveUdp({ host: '127.0.0.1', port }, respond)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(serveUdp({ fd: 0x7fff }, respond)).rejects.toThrow();
+    const tcp = await startTcp();
+    await expect(serveTcp({ host: '127.0.0.1', port: tcp.port }, respond)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect.poll(udpHandles).toBeLessThanOrEqual(before);
+  });
+});
+
 describe('serveTcp', () => {
   it('answers many queries on one connection, in order', async () => {
     const { port } = await startTcp();

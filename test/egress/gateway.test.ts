@@ -97,11 +97,13 @@ describe('Gateway', () => {
   });
 
   it('says so when nobody answers at an allowed address', async () => {
+    // An address that no server of any test listens on: a port alone could be another's a moment later.
+    const nobody = '127.77.0.77';
     const port = await freePort();
-    const { gateway, dial } = await start({ options: { allow: [`api.test:${port}`] }, dns: local, dialled: { 'api.test': [port] } });
+    const { gateway, dial } = await start({ options: { allow: [`api.test:${port}`] }, dns: zone({ 'api.test': [nobody] }), dialled: { 'api.test': [port] } });
     expect((await drain(dial('api.test', port))).error).toBe('ECONNRESET');
     await gateway.close();
-    expect(gateway.connections).toMatchObject([{ host: 'api.test', address: '127.0.0.1', verdict: 'allowed', reason: `connect ECONNREFUSED 127.0.0.1:${port}` }]);
+    expect(gateway.connections).toMatchObject([{ host: 'api.test', address: nobody, verdict: 'allowed', reason: `connect ECONNREFUSED ${nobody}:${port}` }]);
   });
 
   it('logs what the kernel refused, when told', async () => {
@@ -133,6 +135,16 @@ describe('Gateway', () => {
     expect(gateway.connections.length).toBe(100);
     expect(new Set(gateway.connections.map(({ host }) => host)).size).toBe(100);
     expect(gateway.connections.every(({ verdict, bytesSent, bytesReceived, host }) => verdict === 'allowed' && bytesSent === host.length * 1000 && bytesReceived === bytesSent)).toBe(true);
+  });
+});
+
+describe('Gateway, when the addresses of the host cannot be told', () => {
+  it('refuses every connection', async () => {
+    const port = await echo();
+    const { gateway, dial } = await start({ options: { allow: [`api.test:${port}`] }, dns: local, dialled: { 'api.test': [port] }, own: new Error('no /proc') });
+    expect((await drain(dial('api.test', port))).error).toBe('ECONNRESET');
+    await gateway.close();
+    expect(gateway.connections).toMatchObject([{ host: 'api.test', verdict: 'refused', reason: 'no /proc' }]);
   });
 });
 

@@ -73,6 +73,13 @@ describe('compilePolicy', () => {
     expect([...policy.pins]).toEqual([['api.test', '10.20.0.5'], ['a.wild.test', '8.8.8.8']]);
   });
 
+  it('refuses literals and pins among the addresses of the host, where they are told', () => {
+    const own = new Set(['9.9.9.9']);
+    expect(() => compilePolicy({ allow: ['9.9.9.9'] }, own)).toThrow('network.allow[0] ("9.9.9.9") may not be reached: address of the host itself');
+    expect(() => compilePolicy({ allow: ['a.test'], hosts: { 'a.test': '9.9.9.9' } }, own)).toThrow('address of the host itself');
+    expect(() => compilePolicy({ allow: ['9.9.9.9'], allowPrivate: ['9.9.9.9/32'] }, own)).not.toThrow();
+  });
+
   it('opens a private literal with allowPrivate, and metadata only by its own name', () => {
     expect(() => compilePolicy({ allow: ['10.0.0.1'] })).toThrow('may not be reached: private');
     expect(allowsLiteral(compilePolicy({ allow: ['10.0.0.1'], allowPrivate: ['10.0.0.0/8'] }), '10.0.0.1', 443)).toBe(true);

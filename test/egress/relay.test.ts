@@ -4,9 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 
 import { patience } from '../support/lane.js';
+import { Relay } from '../../src/egress/relay.js';
 import type { Gate } from '../../src/egress/relay.js';
 import { drain } from './support/gateway-fixture.js';
-import { join } from './support/joined.js';
+import { join, pair } from './support/joined.js';
 
 /** Holds until it has seen `length` bytes. */
 function gateOf(length: number, verdict: 'pass' | { refuse: string } = 'pass'): Gate {
@@ -174,6 +175,17 @@ describe('Relay', () => {
     await written;
     expect(await relay.done).toMatchObject({ reason: 'closed', bytesSent: total });
     await expect.poll(() => received).toBe(total);
+  });
+
+  it('ends the other side when one is closed before it begins', async () => {
+    const [guest, guestSide] = await pair();
+    const [serverSide, server] = await pair();
+    guestSide.destroy();
+    await once(guestSide, 'close');
+    const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: 1 }, idleTimeoutMs: 60_000 });
+    expect((await drain(server)).error).toBe('ECONNRESET');
+    expect(await relay.done).toMatchObject({ reason: 'closed before it began' });
+    guest.destroy();
   });
 
   it('stops at once when told to, with a reset on both sides and the first reason', async () => {

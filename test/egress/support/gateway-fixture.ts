@@ -37,8 +37,8 @@ export interface GatewaySetup {
   dialled: Record<string, number[]>;
   /** Further addresses that the guest dials, with the ports that there are listeners for. */
   extra?: Record<string, number[]>;
-  /** The host's own addresses. */
-  own?: string[];
+  /** The host's own addresses, or why they cannot be told. */
+  own?: string[] | Error;
   /** Where literals are found: on one loopback, the address that is dialled inside is the gateway's own listener. */
   dialInstead?: string;
 }
@@ -60,7 +60,10 @@ export async function openGateway(setup: GatewaySetup): Promise<GatewayFixture> 
     replace: {
       names,
       resolve: dnsResolver([dns.server]),
-      ownAddresses: async () => new Set(setup.own ?? []),
+      ownAddresses: async () => {
+        if (setup.own instanceof Error) throw setup.own;
+        return new Set(setup.own ?? []);
+      },
       ...(dialInstead !== undefined && { dial: (_, port, signal) => dial([dialInstead], port, signal) }),
     },
   });
@@ -95,7 +98,7 @@ export async function serve(handler: (socket: Socket) => void, host = '127.0.0.1
 
 /** A port that nobody listens on at this moment. */
 export async function freePort(): Promise<number> {
-  const { server, port } = await serve(() => {}, '0.0.0.0');
+  const { server, port } = await serve(() => {});
   server.close();
   await once(server, 'close');
   return port;

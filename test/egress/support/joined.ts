@@ -23,7 +23,7 @@ export async function join(options: Partial<RelayOptions> = {}): Promise<Joined>
 }
 
 /** Both ends of one connection: the one that connected, the one that was accepted. */
-async function pair(): Promise<[Socket, Socket]> {
+export async function pair(): Promise<[Socket, Socket]> {
   let accept: (socket: Socket) => void = () => {};
   const accepted = new Promise<Socket>((resolve) => (accept = resolve));
   const { server, port } = await serve((socket) => accept(socket));
