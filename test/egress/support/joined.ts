@@ -34,3 +34,16 @@ export async function pair(): Promise<[Socket, Socket]> {
   server.close();
   return [client, socket];
 }
+
+/** Everything until the other side ends its direction; this one stays open. */
+export async function drainHalf(socket: Socket): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+/** The next bytes, as text. */
+export async function next(socket: Socket): Promise<string> {
+  const [chunk] = await once(socket, 'data');
+  return String(chunk);
+}
