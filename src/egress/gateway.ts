@@ -1,0 +1,187 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { Server, Socket } from 'node:net';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+
+import type { Connection } from '../run/result.js';
+import { Attempt } from './attempt.js';
+import type { EgressContext } from './attempt.js';
+import { dial } from './dial.js';
+import { answer } from './dns.js';
+import type { DnsReply } from './dns.js';
+import { serveTcp, serveUdp } from './dns-server.js';
+import type { Endpoint } from './dns-server.js';
+import { Lookups } from './lookups.js';
+import { ConnectionLog } from './log.js';
+import { NameTable } from './name-table.js';
+import { ownAddresses } from './own-addresses.js';
+import { allowedName } from './policy.js';
+import type { Policy } from './policy.js';
+import { dnsResolver } from './resolve.js';
+
+/** The sockets inside the sandbox's network namespace. The gateway owns the descriptors from the call on. */
+export interface GatewaySockets {
+  /** TCP listeners; `port` is the one that the guest dials. */
+  listeners: readonly { port: number; endpoint: Endpoint }[];
+  dnsUdp: Endpoint;
+  dnsTcp: Endpoint;
+}
+
+export interface GatewayOptions {
+  policy: Policy;
+  sockets: GatewaySockets;
+  /** Gets what `policy.onConnection` throws: the caller's own error, which must not end up in a socket's event. */
+  onThrow: (error: unknown) => void;
+  /** In place of the defaults: the system's resolver, the host's own addresses, the range 198.18.0.0/15. */
+  replace?: Partial<Pick<EgressContext, 'resolve' | 'dial' | 'ownAddresses' | 'names'>>;
+}
+
+// What a guest that is gone has sent is still delivered, but no result waits longer for it.
+const DRAIN_MS = 1000;
+const RUN_ENDED = 'the run ended';
+
+/** The host's side of an allowlisted network: the guest's only way out. */
+export class Gateway {
+  readonly #context: EgressContext;
+  readonly #lookups = new Lookups();
+  readonly #attempts = new Set<Attempt>();
+  readonly #closers: (() => Promise<void>)[] = [];
+  #closing: Promise<void> | null = null;
+
+  private constructor(options: GatewayOptions) {
+    const { policy, replace, onThrow } = options;
+    this.#context = {
+      policy,
+      log: new ConnectionLog((connection) => {
+        try {
+          policy.onConnection?.(connection);
+        } catch (error) {
+          onThrow(error);
+        }
+      }),
+      budget: { left: policy.limits.maxBytes },
+      names: replace?.names ?? new NameTable(),
+      resolve: replace?.resolve ?? dnsResolver(),
+      dial: replace?.dial ?? dial,
+      ownAddresses: replace?.ownAddresses ?? ownAddresses,
+    };
+  }
+
+  /** Rejects where one of the sockets cannot be served; then all of them are closed. */
+  static async open(options: GatewayOptions): Promise<Gateway> {
+    const gateway = new Gateway(options);
+    const { listeners, dnsUdp, dnsTcp } = options.sockets;
+    // Together, so that each descriptor has an owner that closes it, whichever of them fails.
+    const opened = await Promise.allSettled([
+      gateway.#openUdp(dnsUdp),
+      gateway.#openTcp(dnsTcp),
+      ...listeners.map(({ port, endpoint }) => gateway.#listen(port, endpoint)),
+    ]);
+    const failed = opened.find((result) => result.status === 'rejected');
+    if (!failed) return gateway;
+    await gateway.close(0);
+    throw failed.reason;
+  }
+
+  /** Every attempt that is over, in the order of their ends, capped. */
+  get connections(): readonly Connection[] {
+    return this.#context.log.entries;
+  }
+
+  /** Attempts that the cap left out. */
+  get omitted(): number {
+    return this.#context.log.omitted;
+  }
+
+  /** For the log: a connection that the kernel refused because no listener has this port. */
+  refusedByKernel(address: string, port: number): void {
+    const name = this.#context.names.nameOf(address);
+    const reason = name === undefined ? 'not in the allowlist' : `port ${port} of this host is not in the allowlist`;
+    this.#context.log.refuse({ host: name ?? address, port, address: name === undefined ? address : null, reason });
+  }
+
+  /**
+   * Ends everything, once the guest is gone: bytes that it has sent are delivered for `drainMs` at most, then connections are
+   * reset. Afterwards no socket, timer or query of the run is left and the log is complete. Idempotent; never rejects.
+   */
+  close(drainMs = DRAIN_MS): Promise<void> {
+    this.#closing ??= this.#close(drainMs);
+    return this.#closing;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    // Connections that the kernel has finished for a guest that is gone by now are accepted in this turn.
+    await turn();
+    await turn();
+    const closed = Promise.all(this.#closers.map((close) => close()));
+    for (const attempt of this.#attempts) attempt.guestGone();
+    const timeUp = new AbortController();
+    const all = () => Promise.all([...this.#attempts].map((attempt) => attempt.done));
+    await Promise.race([all(), sleep(drainMs, undefined, { signal: timeUp.signal }).catch(() => {})]);
+    timeUp.abort();
+    for (const attempt of this.#attempts) attempt.stop(RUN_ENDED);
+    await Promise.all([closed, all()]);
+  }
+
+  async #listen(port: number, endpoint: Endpoint): Promise<void> {
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (guest) => this.#accept(guest, port));
+    server.listen(endpoint);
+    await once(server, 'listening');
+    // Only accept(2) fails from here on: the guest hung up first, or the host is out of descriptors.
+    server.on('error', (error) => this.#context.log.refuse({ host: 'unknown', port, address: null, reason: `not accepted: ${error.message}` }));
+    this.#closers.push(() => closeServer(server));
+  }
+
+  #accept(guest: Socket, port: number): void {
+    const { policy, budget } = this.#context;
+    if (this.#attempts.size >= policy.limits.maxConnections) {
+      return Attempt.refuse(this.#context, guest, port, `more than ${policy.limits.maxConnections} connections at one time`);
+    }
+    if (budget.left <= 0) return Attempt.refuse(this.#context, guest, port, 'byte limit of the run reached');
+    const attempt = new Attempt(this.#context, guest, port);
+    this.#attempts.add(attempt);
+    void attempt.done.then(() => this.#attempts.delete(attempt));
+  }
+
+  async #openUdp(endpoint: Endpoint): Promise<void> {
+    const socket = await serveUdp(endpoint, (query, transport) => this.#respond(query, transport));
+    this.#closers.push(async () => {
+      socket.close();
+      await once(socket, 'close');
+    });
+  }
+
+  async #openTcp(endpoint: Endpoint): Promise<void> {
+    const { server, clients } = await serveTcp(endpoint, (query, transport) => this.#respond(query, transport));
+    this.#closers.push(async () => {
+      const closed = closeServer(server);
+      for (const client of clients) client.destroy();
+      await closed;
+    });
+  }
+
+  #respond(query: Buffer, transport: 'udp' | 'tcp'): DnsReply {
+    const { log } = this.#context;
+    const response = answer(query, (name) => this.#lookUp(name), transport);
+    const { refused } = response;
+    if (refused && !this.#lookups.completes(refused.name, refused.type)) {
+      log.refuse({ host: refused.name, port: 0, address: null, reason: 'not in the allowlist' });
+    }
+    return response;
+  }
+
+  #lookUp(text: string): { address: string } | 'refused' | 'full' {
+    const { policy, names, log } = this.#context;
+    const name = allowedName(policy, text);
+    if (name === null) return 'refused';
+    const address = names.addressOf(name);
+    if (address !== null) return { address };
+    log.refuse({ host: name, port: 0, address: null, reason: 'too many names in one run' });
+    return 'full';
+  }
+}
+
+async function closeServer(server: Server): Promise<void> {
+  server.close();
+  await once(server, 'close');
+}

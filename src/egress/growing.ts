@@ -1,0 +1,20 @@
+/** Bytes that arrive in pieces of any size, at a cost linear in their number. */
+export class GrowingBuffer {
+  length = 0;
+  #buffer = Buffer.allocUnsafe(2048);
+
+  append(chunk: Uint8Array): void {
+    if (this.length + chunk.length > this.#buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.length + chunk.length));
+      this.#buffer.copy(larger, 0, 0, this.length);
+      this.#buffer = larger;
+    }
+    this.#buffer.set(chunk, this.length);
+    this.length += chunk.length;
+  }
+
+  /** The bytes so far; valid until the next `append`. */
+  bytes(): Buffer {
+    return this.#buffer.subarray(0, this.length);
+  }
+}

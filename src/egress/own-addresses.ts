@@ -1,0 +1,45 @@
+import { readFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import ipaddr from 'ipaddr.js';
+
+/**
+ * All addresses at which this host answers, but loopback, in canonical text. Services that listen on every interface
+ * are reachable there. os.networkInterfaces() leaves out interfaces without a carrier (an idle docker0), which answer all
+ * the same; the kernel's own tables have them.
+ */
+export async function ownAddresses(): Promise<Set<string>> {
+  const found = new Set<string>();
+  for (const addresses of Object.values(networkInterfaces())) {
+    for (const { address } of addresses ?? []) add(found, address.split('%')[0] ?? '');
+  }
+  const [trie, inet6] = await Promise.all([kernelTable('/proc/net/fib_trie'), kernelTable('/proc/net/if_inet6')]);
+  for (const address of localAddresses(trie)) add(found, address);
+  for (const [, digits] of inet6.matchAll(/^([0-9a-f]{32}) /gm)) add(found, (digits ?? '').replace(/(.{4})(?=.)/g, '$1:'));
+  return found;
+}
+
+/** The tree's leaves: `|-- ADDRESS`, then a line for each prefix length that a route has there. */
+function* localAddresses(trie: string): Generator<string> {
+  let leaf = '';
+  for (const line of trie.split('\n')) {
+    const text = line.trim();
+    if (text.startsWith('|-- ')) leaf = text.slice(4);
+    else if (text === '/32 host LOCAL') yield leaf;
+  }
+}
+
+function add(found: Set<string>, text: string): void {
+  if (!ipaddr.isValid(text)) return;
+  const address = ipaddr.parse(text);
+  if (address.range() !== 'loopback') found.add(address.toString());
+}
+
+async function kernelTable(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    // A kernel without IPv6, or a /proc without net: os.networkInterfaces() stands alone then.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    throw error;
+  }
+}

@@ -1,0 +1,201 @@
+import type { Connection } from '../run/result.js';
+import { contains, parseLiteral, parseRange, refusal } from './addresses.js';
+import type { AddressRules, Range } from './addresses.js';
+import { parseEntry } from './entry.js';
+import type { Entry } from './entry.js';
+import { asciiName, canonicalName, isMetadataName } from './host-name.js';
+import { GUEST_RANGE } from './name-table.js';
+
+/** `network` when it is an allowlist. */
+export interface EgressOptions {
+  /** `host`, `host:port`, `*.host`, `*.host:port`, an IP literal with or without a port; no port means 443 and 80. */
+  allow: readonly (string | { host: string; sni?: 'any' | undefined })[];
+  /** Ranges that allowed hosts may have their addresses in, besides the public ones. */
+  allowPrivate?: readonly string[] | undefined;
+  /** Names with an address of their own instead of what DNS says. */
+  hosts?: Readonly<Record<string, string>> | undefined;
+  /** Connections open at one time; 64. */
+  maxConnections?: number | undefined;
+  /** A connection on which no byte moves for so long ends; 120000. */
+  idleTimeoutMs?: number | undefined;
+  /** Resolving and connecting together; 10000. */
+  connectTimeoutMs?: number | undefined;
+  /** Bytes of the whole run, both directions together; no limit. */
+  maxBytes?: number | undefined;
+  /** Called with each attempt, allowed or refused, when it is over. */
+  onConnection?: ((connection: Connection) => void) | undefined;
+}
+
+/** `match`: the TLS server name must be the name that was dialled. */
+export type SniRule = 'match' | 'any';
+type Ports = ReadonlyMap<number, SniRule>;
+
+/** The options after validation: every host canonical, every address and range judged. */
+export interface Policy {
+  names: ReadonlyMap<string, Ports>;
+  /** By the part below the star. */
+  wildcards: ReadonlyMap<string, Ports>;
+  literals: ReadonlyMap<string, Ports>;
+  pins: ReadonlyMap<string, string>;
+  open: readonly Range[];
+  limits: Limits;
+  onConnection: ((connection: Connection) => void) | null;
+}
+
+export interface Limits {
+  maxConnections: number;
+  idleTimeoutMs: number;
+  connectTimeoutMs: number;
+  maxBytes: number;
+}
+
+// Each port is a socket, and the kernel passes at most 253 of them in one message.
+const MAX_PORTS = 120;
+const FIELDS = ['allow', 'allowPrivate', 'hosts', 'maxConnections', 'idleTimeoutMs', 'connectTimeoutMs', 'maxBytes', 'onConnection'];
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/**
+ * Validates the options. Throws a TypeError (not of the expected form) or a RangeError (well formed, but not allowed)
+ * whose message names field and index: `network.allow[2] ("*.com") would allow ...`. With the host's `own` addresses
+ * (`ownAddresses()`) literals among them are refused here already; connections to them are in any case.
+ */
+export function compilePolicy(options: EgressOptions, own: ReadonlySet<string> = new Set()): Policy {
+  if (typeof options !== 'object' || options === null) throw new TypeError('network must be an object with an "allow" list');
+  for (const key of Object.keys(options)) {
+    if (!FIELDS.includes(key)) throw new TypeError(`network.${key} is not an option`);
+  }
+  const open = list(options.allowPrivate ?? [], 'network.allowPrivate').map((text, index) =>
+    named(`network.allowPrivate[${index}]`, text, () => parseRange(expectString(text))),
+  );
+  const policy: Building = { names: new Map(), wildcards: new Map(), literals: new Map(), open, own };
+  list(options.allow, 'network.allow').forEach((item, index) => {
+    const { host, sni } = allowItem(item, index);
+    named(`network.allow[${index}]`, host, () => addEntry(policy, parseEntry(host), sni));
+  });
+  const ports = listenPorts(policy);
+  if (ports.ipv4.length + ports.ipv6.length > MAX_PORTS) throw new RangeError(`network.allow names more than ${MAX_PORTS} ports`);
+  if (options.onConnection !== undefined && typeof options.onConnection !== 'function') {
+    throw new TypeError('network.onConnection must be a function');
+  }
+  return { names: policy.names, wildcards: policy.wildcards, literals: policy.literals, open, pins: pins(options.hosts, policy), limits: limits(options), onConnection: options.onConnection ?? null };
+}
+
+/** The ports that need a listening socket inside the sandbox, by family. */
+export function listenPorts(policy: Pick<Policy, 'names' | 'wildcards' | 'literals'>): { ipv4: number[]; ipv6: number[] } {
+  const ipv4 = new Set<number>();
+  const ipv6 = new Set<number>();
+  for (const ports of [...policy.names.values(), ...policy.wildcards.values()]) for (const port of ports.keys()) ipv4.add(port);
+  for (const [address, ports] of policy.literals) for (const port of ports.keys()) (address.includes(':') ? ipv6 : ipv4).add(port);
+  const ascending = (a: number, b: number) => a - b;
+  return { ipv4: [...ipv4].sort(ascending), ipv6: [...ipv6].sort(ascending) };
+}
+
+/** The canonical form of a name that the guest may look up, or null. */
+export function allowedName(policy: Policy, text: string): string | null {
+  const name = asciiName(text);
+  return name !== null && portsOfName(policy, name).length > 0 ? name : null;
+}
+
+/** The rule for a connection to a canonical name; the exact name before wildcards, the longer wildcard before the shorter. */
+export function ruleForName(policy: Policy, name: string, port: number): SniRule | null {
+  for (const ports of portsOfName(policy, name)) {
+    const rule = ports.get(port);
+    if (rule) return rule;
+  }
+  return null;
+}
+
+/** Whether an address itself is in the allowlist, with this port. */
+export function allowsLiteral(policy: Policy, address: string, port: number): boolean {
+  return policy.literals.get(address)?.has(port) ?? false;
+}
+
+function portsOfName(policy: Policy, name: string): Ports[] {
+  // A wildcard over a cloud's internal domain does not hand out the credentials there.
+  if (isMetadataName(name)) return [];
+  const labels = name.split('.');
+  const parents = labels.slice(1).map((_, index) => policy.wildcards.get(labels.slice(index + 1).join('.')));
+  return [policy.names.get(name), ...parents].filter((ports) => ports !== undefined);
+}
+
+type Building = Record<'names' | 'wildcards' | 'literals', Map<string, Map<number, SniRule>>> & AddressRules;
+
+function addEntry(policy: Building, entry: Entry, sni: SniRule): void {
+  if (entry.kind === 'literal') {
+    const reason = contains(GUEST_RANGE, entry.host) ? 'in the range the sandbox uses itself' : refusal(entry.host, policy);
+    if (reason) throw new RangeError(`may not be reached: ${reason}`);
+  }
+  const table = { name: policy.names, wildcard: policy.wildcards, literal: policy.literals }[entry.kind];
+  const ports = table.get(entry.host) ?? new Map<number, SniRule>();
+  table.set(entry.host, ports);
+  for (const port of entry.ports) {
+    if ((ports.get(port) ?? sni) !== sni) throw new RangeError(`gives port ${port} another "sni" than an earlier entry`);
+    ports.set(port, sni);
+  }
+}
+
+function allowItem(item: unknown, index: number): { host: string; sni: SniRule } {
+  if (typeof item === 'string') return { host: item, sni: 'match' };
+  const where = `network.allow[${index}]`;
+  if (typeof item !== 'object' || item === null) throw new TypeError(`${where} must be a string or { host, sni }`);
+  const { host, sni, ...rest } = item as { host?: unknown; sni?: unknown };
+  if (typeof host !== 'string') throw new TypeError(`${where}.host must be a string`);
+  if (sni !== undefined && sni !== 'any') throw new TypeError(`${where}.sni must be "any" or absent`);
+  const [unknown] = Object.keys(rest);
+  if (unknown !== undefined) throw new TypeError(`${where}.${unknown} is not an option`);
+  return { host, sni: sni ?? 'match' };
+}
+
+function pins(hosts: unknown, policy: Building): Map<string, string> {
+  const result = new Map<string, string>();
+  if (hosts === undefined) return result;
+  if (typeof hosts !== 'object' || hosts === null || Array.isArray(hosts)) throw new TypeError('network.hosts must map names to addresses');
+  for (const [key, address] of Object.entries(hosts)) {
+    named('network.hosts', key, () => {
+      const name = canonicalName(key);
+      if (typeof address !== 'string' || !parseLiteral(address)) throw new TypeError('must be given a canonical IP address');
+      const reason = refusal(address, policy);
+      if (reason) throw new RangeError(`may not be pinned to ${address}: ${reason}`);
+      if (result.has(name)) throw new RangeError('is pinned twice');
+      if (portsOfName(policy as unknown as Policy, name).length === 0) throw new RangeError('is not in network.allow');
+      result.set(name, address);
+    });
+  }
+  return result;
+}
+
+function limits(options: EgressOptions): Limits {
+  return {
+    maxConnections: positive(options.maxConnections, 'maxConnections', 64, 65536),
+    idleTimeoutMs: positive(options.idleTimeoutMs, 'idleTimeoutMs', 120_000, LONGEST_TIMER),
+    connectTimeoutMs: positive(options.connectTimeoutMs, 'connectTimeoutMs', 10_000, LONGEST_TIMER),
+    maxBytes: positive(options.maxBytes, 'maxBytes', Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER),
+  };
+}
+
+function positive(value: unknown, field: string, fallback: number, most: number): number {
+  if (value === undefined) return fallback;
+  const message = `network.${field} must be a positive integer${most === Number.MAX_SAFE_INTEGER ? '' : ` of at most ${most}`}`;
+  if (typeof value !== 'number') throw new TypeError(message);
+  if (!Number.isSafeInteger(value) || value < 1 || value > most) throw new RangeError(`${message}, not ${value}`);
+  return value;
+}
+
+function list(value: unknown, field: string): readonly unknown[] {
+  if (!Array.isArray(value)) throw new TypeError(`${field} must be an array`);
+  return value;
+}
+
+function expectString(value: unknown): string {
+  if (typeof value !== 'string') throw new TypeError('must be a string');
+  return value;
+}
+
+function named<T>(field: string, value: unknown, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const message = `${field} (${JSON.stringify(value)}) ${(error as Error).message}`;
+    throw error instanceof RangeError ? new RangeError(message) : new TypeError(message);
+  }
+}

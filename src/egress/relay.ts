@@ -1,0 +1,166 @@
+import type { Socket } from 'node:net';
+
+/** Looks at the guest's bytes before any of them goes on. */
+export interface Gate {
+  /** `hold`: keep what came so far and show the next bytes too. A refusal ends the connection. */
+  push(chunk: Buffer): 'hold' | 'pass' | { refuse: string };
+  /** The guest sends no more while its bytes are held: why that is refused. */
+  unfinished: string;
+}
+
+/** What is left of `maxBytes`, shared by all connections of a run. */
+export interface ByteBudget {
+  left: number;
+}
+
+export interface RelayOptions {
+  /** Null: the guest's bytes go on as they come. */
+  gate: Gate | null;
+  budget: ByteBudget;
+  idleTimeoutMs: number;
+}
+
+export interface RelayResult {
+  /** The first thing that ended it, in a few words. */
+  reason: string;
+  /** Ended by the gate. */
+  refused: boolean;
+  /** From the guest to the server, as far as they were passed on. */
+  bytesSent: number;
+  bytesReceived: number;
+}
+
+/**
+ * Joins the guest's socket and the server's. Both must be connected, with allowHalfOpen, and not read by anyone else. Each
+ * direction has its own back-pressure and ends on its own; a reset on one side becomes a reset on the other.
+ */
+export class Relay {
+  /** Resolves when both sockets are closed; never rejects. */
+  readonly done: Promise<RelayResult>;
+  readonly #guest: Socket;
+  readonly #server: Socket;
+  readonly #options: RelayOptions;
+  readonly #idle: NodeJS.Timeout;
+  readonly #held: Buffer[] = [];
+  #gate: Gate | null;
+  #guestGone = false;
+  #reason: string | null = null;
+  #refused = false;
+  #bytesSent = 0;
+  #bytesReceived = 0;
+
+  constructor(guest: Socket, server: Socket, options: RelayOptions) {
+    this.#guest = guest;
+    this.#server = server;
+    this.#options = options;
+    this.#gate = options.gate;
+    this.#idle = setTimeout(() => this.stop(`idle for ${options.idleTimeoutMs} ms`), options.idleTimeoutMs);
+    this.done = Promise.all([closed(guest), closed(server)]).then(() => {
+      clearTimeout(this.#idle);
+      return { reason: this.#reason ?? 'closed', refused: this.#refused, bytesSent: this.#bytesSent, bytesReceived: this.#bytesReceived };
+    });
+    this.#watch(guest, server, 'the guest');
+    this.#watch(server, guest, 'the server');
+    this.#pump(guest, server, (chunk) => this.#fromGuest(chunk));
+    this.#pump(server, guest, (chunk) => this.#pass(chunk, 'received'));
+    guest.resume();
+    server.resume();
+    // Its events are over, so that nothing would end the other one.
+    if (guest.destroyed || server.destroyed) this.stop('closed before it began');
+  }
+
+  /** Ends both sides with a reset. The first reason is kept. */
+  stop(reason: string): void {
+    this.#reason ??= reason;
+    reset(this.#guest);
+    reset(this.#server);
+  }
+
+  /** The guest's process is gone: what it sent is still delivered, what comes back interests no one. */
+  guestGone(): void {
+    this.#guestGone = true;
+    this.#endWhenDelivered();
+  }
+
+  #watch(from: Socket, to: Socket, who: string): void {
+    from.on('error', (error: NodeJS.ErrnoException) => {
+      this.#reason ??= error.code === 'ECONNRESET' || error.code === 'EPIPE' ? `reset by ${who}` : `${error.code ?? error.message} at ${who}`;
+      reset(to);
+    });
+    from.on('close', () => {
+      // Closed without an end or an error of its own: nothing can follow in either direction.
+      if (!from.readableEnded || !from.writableFinished) reset(to);
+    });
+  }
+
+  #pump(from: Socket, to: Socket, take: (chunk: Buffer) => boolean): void {
+    from.on('data', (chunk: Buffer) => {
+      this.#idle.refresh();
+      if (take(chunk)) return;
+      from.pause();
+    });
+    to.on('drain', () => {
+      this.#idle.refresh();
+      from.resume();
+    });
+    from.on('end', () => {
+      if (from === this.#guest && this.#held.length > 0) this.#refuse(this.#gate?.unfinished ?? '');
+      else if (!to.destroyed) to.end(() => this.#endWhenDelivered());
+    });
+  }
+
+  #fromGuest(chunk: Buffer): boolean {
+    if (!this.#gate) return this.#pass(chunk, 'sent');
+    const verdict = this.#gate.push(chunk);
+    this.#held.push(chunk);
+    if (verdict === 'hold') return true;
+    if (verdict !== 'pass') {
+      this.#refuse(verdict.refuse);
+      return true;
+    }
+    this.#gate = null;
+    return this.#held.splice(0).reduce((_, held) => this.#pass(held, 'sent'), true);
+  }
+
+  /** False when the receiver should be given time. */
+  #pass(chunk: Buffer, direction: 'sent' | 'received'): boolean {
+    const to = direction === 'sent' ? this.#server : this.#guest;
+    if (to.destroyed || this.#reason !== null) return true;
+    if (chunk.length > this.#options.budget.left) {
+      this.#options.budget.left = 0;
+      this.stop('byte limit of the run reached');
+      return true;
+    }
+    this.#options.budget.left -= chunk.length;
+    if (direction === 'sent') this.#bytesSent += chunk.length;
+    else this.#bytesReceived += chunk.length;
+    return to.write(chunk);
+  }
+
+  #refuse(reason: string): void {
+    this.#refused = this.#reason === null;
+    this.#held.length = 0;
+    this.stop(reason);
+  }
+
+  #endWhenDelivered(): void {
+    if (this.#guestGone && this.#guest.readableEnded && this.#server.writableFinished) {
+      this.#guest.destroy();
+      this.#server.destroy();
+    }
+  }
+}
+
+/** Ends a socket with RST. A shutdown under way cannot be turned into one (libuv: EINVAL); it is closed then. */
+export function reset(socket: Socket): void {
+  if (socket.destroyed) return;
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.closed) resolve();
+    else socket.once('close', () => resolve());
+  });
+}

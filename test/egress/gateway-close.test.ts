@@ -1,0 +1,86 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+
+import { Gateway } from '../../src/egress/gateway.js';
+import { compilePolicy } from '../../src/egress/policy.js';
+import { zone } from './support/dns-fixture.js';
+import { drain, freePort } from './support/gateway-fixture.js';
+import { echo, start, startServer } from './support/teardown.js';
+
+const local = zone({ 'api.test': ['127.0.0.1'] });
+
+describe('Gateway.close', () => {
+  it('resets what is open, and completes the log', async () => {
+    const port = await echo();
+    const silent = await freePort();
+    const { gateway, dial } = await start({
+      options: { allow: [`api.test:${port}`, `stuck.test:${silent}`] },
+      dns: (question) => (question.name === 'stuck.test' ? null : local(question)),
+      dialled: { 'api.test': [port], 'stuck.test': [silent] },
+    });
+    const open = dial('api.test', port);
+    open.write('x');
+    await once(open, 'data');
+    const resolving = dial('stuck.test', silent);
+    await once(resolving, 'connect');
+    await sleep(50);
+    const ends = Promise.all([drain(open), drain(resolving)]);
+    await gateway.close(50);
+    expect((await ends).map(({ error }) => error)).toEqual(['ECONNRESET', 'ECONNRESET']);
+    const byHost = [...gateway.connections].sort((left, right) => left.host.localeCompare(right.host));
+    expect(byHost).toMatchObject([
+      { host: 'api.test', verdict: 'allowed', reason: 'the run ended', bytesSent: 1, bytesReceived: 1 },
+      { host: 'stuck.test', verdict: 'refused', reason: 'the run ended' },
+    ]);
+  });
+
+  it('is the same promise every time', async () => {
+    const { gateway } = await start({ options: { allow: ['api.test'] }, dns: local, dialled: {} });
+    const first = gateway.close();
+    expect(gateway.close()).toBe(first);
+    await first;
+  });
+
+  it('delivers what the guest has sent before it was gone, even if the server is slow', async () => {
+    let received = 0;
+    const port = await startServer((socket) => {
+      socket.pause();
+      setTimeout(() => socket.resume(), 200);
+      socket.on('data', (chunk) => (received += chunk.length));
+      socket.on('end', () => {});
+    });
+    const { gateway, dial } = await start({ options: { allow: [`api.test:${port}`] }, dns: local, dialled: { 'api.test': [port] } });
+    const guest = dial('api.test', port);
+    const total = 3 << 20;
+    guest.end(Buffer.alloc(total));
+    await once(guest, 'connect');
+    await gateway.close(5000);
+    await expect.poll(() => received).toBe(total);
+    expect(gateway.connections).toMatchObject([{ verdict: 'allowed', reason: 'closed', bytesSent: total }]);
+    guest.destroy();
+  });
+
+  it('waits no longer than it was told for a guest that is not gone', async () => {
+    const port = await echo();
+    const { gateway, dial } = await start({ options: { allow: [`api.test:${port}`] }, dns: local, dialled: { 'api.test': [port] } });
+    const guest = dial('api.test', port);
+    guest.write('x');
+    await once(guest, 'data');
+    const started = performance.now();
+    await gateway.close(100);
+    expect(performance.now() - started).toBeLessThan(3000);
+    expect(gateway.connections).toMatchObject([{ reason: 'the run ended' }]);
+  });
+});
+
+describe('Gateway.open', () => {
+  it('closes everything again when one socket cannot be served', async () => {
+    const taken = await echo();
+    const free = await freePort();
+    const sockets = { listeners: [{ port: free, endpoint: { host: '127.0.0.1', port: free } }, { port: taken, endpoint: { host: '127.0.0.1', port: taken } }], dnsUdp: { host: '127.0.0.1', port: 0 }, dnsTcp: { host: '127.0.0.1', port: 0 } };
+    await expect(Gateway.open({ policy: compilePolicy({ allow: ['api.test'] }), sockets, onThrow: () => {} })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    // The port is free again.
+    await startServer(() => {}, '127.0.0.1', free);
+  });
+});

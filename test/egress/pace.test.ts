@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+
+import { Pace } from '../../src/egress/pace.js';
+
+describe('Pace', () => {
+  it('lets a burst through, then as many as the rate', () => {
+    let now = 0;
+    const pace = new Pace(10, () => now);
+    const takeAll = () => {
+      let taken = 0;
+      while (pace.take()) taken += 1;
+      return taken;
+    };
+    expect(takeAll()).toBe(10);
+    now += 500;
+    expect(takeAll()).toBe(5);
+    now += 60_000;
+    expect(takeAll()).toBe(10);
+  });
+});

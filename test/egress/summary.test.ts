@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+
+import { parseEntry } from '../../src/egress/entry.js';
+import { refusedSummary } from '../../src/egress/summary.js';
+import type { Connection } from '../../src/run/result.js';
+
+const attempt = (host: string, port: number, reason: string, verdict: Connection['verdict'] = 'refused'): Connection => ({
+  at: 0, host, port, address: null, verdict, reason, bytesSent: 0, bytesReceived: 0, durationMs: 0,
+});
+
+describe('refusedSummary', () => {
+  it('has nothing to say when nothing was refused', () => {
+    expect(refusedSummary([attempt('a.test', 443, 'closed', 'allowed')])).toEqual([]);
+  });
+
+  it('tells what to add, once for each host and reason, the most frequent first', () => {
+    const lines = refusedSummary([
+      attempt('a.test', 443, 'TLS without a server name'),
+      attempt('b.test', 0, 'not in the allowlist'),
+      attempt('b.test', 0, 'not in the allowlist'),
+      attempt('c.test', 8443, 'port 8443 of this host is not in the allowlist'),
+      attempt('2606:4700::1', 443, 'not in the allowlist'),
+    ]);
+    expect(lines).toEqual([
+      'refused b.test: not in the allowlist; to allow it: --allow b.test (2 times)',
+      'refused a.test:443: TLS without a server name',
+      'refused c.test:8443: port 8443 of this host is not in the allowlist; to allow it: --allow c.test:8443',
+      'refused [2606:4700::1]:443: not in the allowlist; to allow it: --allow [2606:4700::1]:443',
+    ]);
+    for (const line of lines) {
+      const entry = / --allow (\S+)/.exec(line)?.[1];
+      if (entry !== undefined) expect(() => parseEntry(entry)).not.toThrow();
+    }
+  });
+
+  it('ends after ten lines', () => {
+    const lines = refusedSummary(Array.from({ length: 25 }, (_, index) => attempt(`n${index}.test`, 0, 'not in the allowlist')));
+    expect(lines.length).toBe(11);
+    expect(lines.at(-1)).toBe('and 15 more');
+  });
+});
