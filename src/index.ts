@@ -1,4 +1,5 @@
 export { runSandboxed } from './run/run.js';
+export type { EgressOptions } from './egress/policy.js';
 export type { SandboxOptions } from './run/options.js';
 export type {
   Connection,

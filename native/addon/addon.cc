@@ -1,9 +1,10 @@
-// The addon's only export, launch(request): see src/launcher/native.ts for the shapes.
+// The addon's exports, launch(request) and watchPackets(request): see src/launcher/native.ts for the shapes.
 #include <napi.h>
 #include <uv.h>
 
 #include <string>
 
+#include "packets.h"
 #include "run.h"
 #include "spawn.h"
 
@@ -90,11 +91,37 @@ Napi::Value Launch(const Napi::CallbackInfo& info) {
   return launch;
 }
 
+Napi::Value WatchPackets(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const Napi::Object request = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
+  const Napi::Value fd = request.Get("fd");
+  const Napi::Value on_packet = request.Get("onPacket");
+  if (env.IsExceptionPending()) return Napi::Value();
+  if (!fd.IsNumber() || !on_packet.IsFunction()) {
+    Napi::TypeError::New(env, "watchPackets() takes { fd: number, onPacket: function }").ThrowAsJavaScriptException();
+    return Napi::Value();
+  }
+  Failure failure;
+  PacketWatch* watch = PacketWatch::Start(env, Fd(fd.As<Napi::Number>().Int32Value()), on_packet.As<Napi::Function>(), &failure);
+  if (watch == nullptr) {
+    ThrowFailure(env, failure, "packet socket");
+    return Napi::Value();
+  }
+  const PacketWatchReference reference(watch);
+  const Napi::Object handle = Napi::Object::New(env);
+  handle.Set("close", Napi::Function::New(
+                          env,
+                          [reference](const Napi::CallbackInfo& call) { return Napi::Number::New(call.Env(), reference->Close()); },
+                          "close"));
+  return handle;
+}
+
 } // namespace
 } // namespace ringfence
 
 static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("launch", Napi::Function::New(env, ringfence::Launch, "launch"));
+  exports.Set("watchPackets", Napi::Function::New(env, ringfence::WatchPackets, "watchPackets"));
   return exports;
 }
 

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <linux/filter.h>
+#include <linux/if_addr.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/rtnetlink.h>
@@ -21,12 +22,50 @@ constexpr uint16_t kDnsPort = 53;
 constexpr int kBacklog = 1024;
 constexpr int kWatchBuffer = 1 << 20;
 
+// 198.18.0.1/15, of the range whose addresses stand for the allowed names (src/egress/name-table.ts).
+constexpr uint32_t kOwnAddress = 0xc6120001;
+constexpr uint8_t kOwnPrefix = 15;
+
 struct RouteRequest {
   nlmsghdr header;
   rtmsg route;
   rtattr attribute;
   uint32_t device;
 };
+
+struct AddressRequest {
+  nlmsghdr header;
+  ifaddrmsg address;
+  rtattr attribute;
+  uint32_t local;
+};
+
+// Sends one request and reads the kernel's answer to it: 0, or an errno.
+int Ask(int netlink, const void* request, size_t size) {
+  if (send(netlink, request, size, 0) != static_cast<ssize_t>(size)) return errno;
+  struct {
+    nlmsghdr header;
+    nlmsgerr error;
+    char rest[256];
+  } answer{};
+  if (recv(netlink, &answer, sizeof answer, 0) < static_cast<ssize_t>(sizeof answer.header + sizeof(int))) return EIO;
+  return answer.header.nlmsg_type == NLMSG_ERROR ? -answer.error.error : EPROTO;
+}
+
+// getaddrinfo with AI_ADDRCONFIG asks for no A record where the only address is 127.0.0.1.
+int AddOwnAddress(int netlink, uint32_t loopback) {
+  AddressRequest request{};
+  request.header.nlmsg_len = sizeof request;
+  request.header.nlmsg_type = RTM_NEWADDR;
+  request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+  request.address.ifa_family = AF_INET;
+  request.address.ifa_prefixlen = kOwnPrefix;
+  request.address.ifa_index = loopback;
+  request.attribute.rta_type = IFA_LOCAL;
+  request.attribute.rta_len = RTA_LENGTH(sizeof request.local);
+  request.local = htonl(kOwnAddress);
+  return Ask(netlink, &request, sizeof request);
+}
 
 // `ip route add local default dev lo`: a connect to any address comes to a listener of this namespace, or is refused at once.
 int AddLocalDefaultRoute(int netlink, unsigned char family, uint32_t loopback) {
@@ -42,14 +81,7 @@ int AddLocalDefaultRoute(int netlink, unsigned char family, uint32_t loopback) {
   request.attribute.rta_type = RTA_OIF;
   request.attribute.rta_len = RTA_LENGTH(sizeof request.device);
   request.device = loopback;
-  if (send(netlink, &request, sizeof request, 0) != sizeof request) return errno;
-  struct {
-    nlmsghdr header;
-    nlmsgerr error;
-    char rest[256];
-  } answer{};
-  if (recv(netlink, &answer, sizeof answer, 0) < static_cast<ssize_t>(sizeof answer.header + sizeof(int))) return EIO;
-  return answer.header.nlmsg_type == NLMSG_ERROR ? -answer.error.error : EPROTO;
+  return Ask(netlink, &request, sizeof request);
 }
 
 bool AddRoutes(bool* hasIpv6) {
@@ -57,7 +89,9 @@ bool AddRoutes(bool* hasIpv6) {
   if (!netlink.valid()) return Fail(Stage::kEgress, errno, "socket", "AF_NETLINK");
   const uint32_t loopback = if_nametoindex("lo");
   if (loopback == 0) return Fail(Stage::kEgress, errno, "if_nametoindex", "lo");
-  int error = AddLocalDefaultRoute(netlink.get(), AF_INET, loopback);
+  int error = AddOwnAddress(netlink.get(), loopback);
+  if (error != 0) return Fail(Stage::kEgress, error, "RTM_NEWADDR", "198.18.0.1/15");
+  error = AddLocalDefaultRoute(netlink.get(), AF_INET, loopback);
   if (error != 0) return Fail(Stage::kEgress, error, "RTM_NEWROUTE", "local 0.0.0.0/0");
   // A machine without IPv6 has no IPv6 address to reach either.
   error = AddLocalDefaultRoute(netlink.get(), AF_INET6, loopback);

@@ -93,10 +93,11 @@ export class Gateway {
     return this.#context.log.omitted;
   }
 
-  /** For the log: a connection that the kernel refused because no listener has this port. */
-  refusedByKernel(address: string, port: number): void {
+  /** For the log: an attempt that the kernel refused because nothing listens there. */
+  refusedByKernel({ protocol, address, port }: { protocol: 'tcp' | 'udp'; address: string; port: number }): void {
     const name = this.#context.names.nameOf(address);
-    const reason = name === undefined ? 'not in the allowlist' : `port ${port} of this host is not in the allowlist`;
+    const notAllowed = name === undefined ? 'not in the allowlist' : `port ${port} of this host is not in the allowlist`;
+    const reason = protocol === 'udp' ? 'UDP is not relayed' : notAllowed;
     this.#context.log.refuse({ host: name ?? address, port, address: name === undefined ? address : null, reason });
   }
 

@@ -6,23 +6,27 @@ import type { Entry } from './entry.js';
 import { asciiName, canonicalName, isMetadataName } from './host-name.js';
 import { GUEST_RANGE } from './name-table.js';
 
-/** `network` when it is an allowlist. */
+/** `network` when it is an allowlist: any TCP client inside reaches exactly these hosts, by any library and without a proxy. */
 export interface EgressOptions {
-  /** `host`, `host:port`, `*.host`, `*.host:port`, an IP literal with or without a port; no port means 443 and 80. */
+  /**
+   * `api.example.com` (ports 443 and 80), `api.example.com:8443`, `*.example.com` (any depth below it, not itself), an IP
+   * literal with or without a port (`8.8.4.4:853`, `[2606:4700:4700::1111]:443`). TLS must name the host that was dialled;
+   * `sni: 'any'` turns that off for one. At most 100 different ports; an empty list is no network at all.
+   */
   allow: readonly (string | { host: string; sni?: 'any' | undefined })[];
-  /** Ranges that allowed hosts may have their addresses in, besides the public ones. */
+  /** Ranges that allowed hosts may have their addresses in besides the public ones, for example `10.20.0.0/16`. */
   allowPrivate?: readonly string[] | undefined;
-  /** Names with an address of their own instead of what DNS says. */
+  /** Allowed names with an address of their own instead of what DNS says, for example `{ 'api.test': '10.20.0.5' }`. */
   hosts?: Readonly<Record<string, string>> | undefined;
-  /** Connections open at one time; 64. */
+  /** Connections open at one time. Default: 64. */
   maxConnections?: number | undefined;
-  /** A connection on which no byte moves for so long ends; 120000. */
+  /** Milliseconds without a byte after which a connection ends. Default: 120000. */
   idleTimeoutMs?: number | undefined;
-  /** Resolving and connecting together; 10000. */
+  /** Milliseconds for resolving and connecting together. Default: 10000. */
   connectTimeoutMs?: number | undefined;
-  /** Bytes of the whole run, both directions together; no limit. */
+  /** Bytes of the whole run, both directions together. Default: no limit. */
   maxBytes?: number | undefined;
-  /** Called with each attempt, allowed or refused, when it is over. */
+  /** Called with each attempt, allowed or refused, when it is over. If it throws, the run is killed and rejects with that. */
   onConnection?: ((connection: Connection) => void) | undefined;
 }
 
@@ -38,8 +42,15 @@ export interface Policy {
   literals: ReadonlyMap<string, Ports>;
   pins: ReadonlyMap<string, string>;
   open: readonly Range[];
+  /** What needs a listening socket inside the sandbox, by family; ascending. */
+  ports: ListenPorts;
   limits: Limits;
   onConnection: ((connection: Connection) => void) | null;
+}
+
+export interface ListenPorts {
+  ipv4: readonly number[];
+  ipv6: readonly number[];
 }
 
 export interface Limits {
@@ -49,8 +60,8 @@ export interface Limits {
   maxBytes: number;
 }
 
-// Each port is a socket, and the kernel passes at most 253 of them in one message.
-const MAX_PORTS = 120;
+/** Different ports in one allowlist. Each is a socket for either family, and the kernel passes at most 253 in one message. */
+export const MAX_PORTS = 100;
 const FIELDS = ['allow', 'allowPrivate', 'hosts', 'maxConnections', 'idleTimeoutMs', 'connectTimeoutMs', 'maxBytes', 'onConnection'];
 const LONGEST_TIMER = 2 ** 31 - 1;
 
@@ -73,15 +84,17 @@ export function compilePolicy(options: EgressOptions, own: ReadonlySet<string> =
     named(`network.allow[${index}]`, host, () => addEntry(policy, parseEntry(host), sni));
   });
   const ports = listenPorts(policy);
-  if (ports.ipv4.length + ports.ipv6.length > MAX_PORTS) throw new RangeError(`network.allow names more than ${MAX_PORTS} ports`);
+  const different = new Set([...ports.ipv4, ...ports.ipv6]).size;
+  if (different > MAX_PORTS) throw new RangeError(`network.allow must name at most ${MAX_PORTS} different ports, got ${different}`);
   if (options.onConnection !== undefined && typeof options.onConnection !== 'function') {
     throw new TypeError('network.onConnection must be a function');
   }
-  return { names: policy.names, wildcards: policy.wildcards, literals: policy.literals, open, pins: pins(options.hosts, policy), limits: limits(options), onConnection: options.onConnection ?? null };
+  const { names, wildcards, literals } = policy;
+  return { names, wildcards, literals, open, ports, pins: pins(options.hosts, policy), limits: limits(options), onConnection: options.onConnection ?? null };
 }
 
 /** The ports that need a listening socket inside the sandbox, by family. */
-export function listenPorts(policy: Pick<Policy, 'names' | 'wildcards' | 'literals'>): { ipv4: number[]; ipv6: number[] } {
+export function listenPorts(policy: Pick<Policy, 'names' | 'wildcards' | 'literals'>): ListenPorts {
   const ipv4 = new Set<number>();
   const ipv6 = new Set<number>();
   for (const ports of [...policy.names.values(), ...policy.wildcards.values()]) for (const port of ports.keys()) ipv4.add(port);

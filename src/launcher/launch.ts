@@ -1,10 +1,11 @@
-import { close, closeSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { constants } from 'node:os';
 
+import { closeAll } from './descriptors.js';
 import type { Launch, Native } from './native.js';
 import { decodeRecord, killCommand, RecordError, signalCommand } from './records.js';
-import type { LauncherRecord } from './records.js';
+import type { LauncherRecord, SocketsRecord } from './records.js';
 
 /** How the launcher process itself ended. */
 export interface LauncherExit {
@@ -13,7 +14,9 @@ export interface LauncherExit {
 }
 
 export interface LaunchEvents {
-  onRecord(record: LauncherRecord): void;
+  onRecord(record: Exclude<LauncherRecord, SocketsRecord>): void;
+  /** The sockets of an allowlisted network, before `ready`. The descriptors are the callee's. */
+  onSockets(record: SocketsRecord, descriptors: number[]): void;
   /** A message that is no record. The sandbox is being ended already. */
   onNonsense(error: RecordError): void;
   /** Called exactly once, after the last record. */
@@ -60,9 +63,7 @@ export function launch(native: Native, input: LaunchInput, events: LaunchEvents)
     launcher: input.launcher,
     plan: input.plan,
     onRecord(message, descriptors) {
-      // No record of this version comes with descriptors; one that does must not leak them.
-      for (const descriptor of descriptors) close(descriptor, () => undefined);
-      deliver(message, events, () => started.hangUp());
+      deliver(message, descriptors, events, () => started.hangUp());
     },
     onExit: (exitCode, signal) => events.onExit({ exitCode, signal }),
   });
@@ -76,16 +77,20 @@ export function launch(native: Native, input: LaunchInput, events: LaunchEvents)
   };
 }
 
-function deliver(message: Buffer, events: LaunchEvents, hangUp: () => void): void {
+function deliver(message: Buffer, descriptors: number[], events: LaunchEvents, hangUp: () => void): void {
   let record: LauncherRecord;
   try {
     record = decodeRecord(message);
   } catch (error) {
+    closeAll(descriptors);
     if (!(error instanceof RecordError)) throw error;
     hangUp();
     events.onNonsense(error);
     return;
   }
+  if (record.kind === 'sockets') return events.onSockets(record, descriptors);
+  // No other record comes with descriptors; one that does must not leak them.
+  closeAll(descriptors);
   events.onRecord(record);
 }
 

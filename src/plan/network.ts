@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 
+import type { RunOptions } from '../run/options.js';
 import type { Fence } from '../run/result.js';
 import type { Mount } from './plan.js';
 
@@ -8,21 +9,34 @@ export const HOSTNAME = 'ringfence';
 
 const OWN_HOSTS = `127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 ${HOSTNAME}\n`;
 
+/** The host answers there, through a socket of the sandbox's network. */
+const OWN_RESOLVER = 'nameserver 127.0.0.1\n';
+
 /** False when the guest is to share the host's network: asked for, given up in best-effort, or switched off on this host. */
 export function hasOwnNetwork(
-  network: 'none' | 'host',
+  network: RunOptions['network'],
   dropped: ReadonlySet<Fence>,
   hostEnv: Readonly<Record<string, string | undefined>>,
 ): boolean {
-  return network === 'none' && !dropped.has('network') && hostEnv['SANDBOX_DISABLE_NETNS_FIREWALL'] !== '1';
+  return network !== 'host' && !dropped.has('network') && hostEnv['SANDBOX_DISABLE_NETNS_FIREWALL'] !== '1';
+}
+
+/** Ports that the launcher listens on for an allowlist; null without one. */
+export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean): number[] | null {
+  if (typeof network === 'string' || !ownNetwork) return null;
+  return [...new Set([...network.ports.ipv4, ...network.ports.ipv6])].sort((a, b) => a - b);
 }
 
 /**
  * What name look-ups read. In the host's network the guest gets the content of the host's files, as it is now: they are
  * often links into /run, which the guest does not see.
  */
-export async function planNameFiles(ownNetwork: boolean): Promise<Mount[]> {
-  if (ownNetwork) return [nameFile('/etc/hosts', OWN_HOSTS)];
+export async function planNameFiles(ownNetwork: boolean, hasAllowlist = false): Promise<Mount[]> {
+  if (ownNetwork) {
+    const files = [nameFile('/etc/hosts', OWN_HOSTS)];
+    if (hasAllowlist) files.push(nameFile('/etc/resolv.conf', OWN_RESOLVER));
+    return files;
+  }
   const [hosts, resolv] = await Promise.all([readText('/etc/hosts'), readText('/etc/resolv.conf')]);
   const files = [nameFile('/etc/hosts', hosts ?? OWN_HOSTS)];
   if (resolv !== null) files.push(nameFile('/etc/resolv.conf', resolv));

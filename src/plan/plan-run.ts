@@ -16,7 +16,7 @@ import type { Grant } from './grants.js';
 import { resolveGrants } from './grants.js';
 import { needsIdMap, planIdentity } from './identity.js';
 import { planLimits } from './limits.js';
-import { HOSTNAME, hasOwnNetwork, planNameFiles } from './network.js';
+import { HOSTNAME, hasOwnNetwork, planEgressPorts, planNameFiles } from './network.js';
 import type { Identity, Mount, Namespaces, Plan } from './plan.js';
 import { realPathOf } from './real-path.js';
 import { planFilter } from './filter.js';
@@ -75,7 +75,8 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     grants,
     ownsCwd: granted.cwd === null,
   });
-  const view: View = { env, grants, executable, scratch, identity, namespaces };
+  const egressPorts = planEgressPorts(options.network, namespaces.network);
+  const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist: egressPorts !== null };
   const cwd = granted.cwd?.real ?? (await ownCwd(scratch, namespaces));
   const plan: Plan = {
     namespaces,
@@ -89,7 +90,7 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     hostname: HOSTNAME,
     argv: [options.command, ...options.args],
     env,
-    egressPorts: null,
+    egressPorts,
     filter: await planFilter(options, facts.profiles, namespaces.network, dropped),
     mounts: namespaces.mount ? await planMounts(view, facts, dropped) : [],
   };
@@ -109,6 +110,7 @@ interface View {
   scratch: Scratch;
   identity: Identity;
   namespaces: Namespaces;
+  hasAllowlist: boolean;
 }
 
 async function planMounts(view: View, facts: HostFacts, dropped: ReadonlySet<Fence>): Promise<Mount[]> {
@@ -120,7 +122,7 @@ async function planMounts(view: View, facts: HostFacts, dropped: ReadonlySet<Fen
     homes: facts.homes,
     scratch: scratch.directories.map(({ path }) => path),
   });
-  const nameFiles = await planNameFiles(view.namespaces.network);
+  const nameFiles = await planNameFiles(view.namespaces.network, view.hasAllowlist);
   const mapped = needsIdMap(identity, facts);
   return layFilesystem({
     base: facts.base,

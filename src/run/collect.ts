@@ -8,6 +8,7 @@ import { enforcementOf, nothingEnforced } from './enforcement.js';
 import type { RunOptions } from './options.js';
 import { exitOf, signalName } from './outcome.js';
 import type { Enforcement, Fence, Outcome, SandboxResult, Usage } from './result.js';
+import { setUpProblem } from './set-up-problem.js';
 import type { Ending } from './supervise.js';
 
 /** Where a run is or would be, and what was applied to it. */
@@ -33,6 +34,8 @@ export function collect(options: RunOptions, planned: PlannedRun, ending: Ending
     errorMessage: described?.message ?? '',
     error: described?.error ?? null,
     usage: usageOf(wallMs, ended?.usage ?? null),
+    connections: [...ending.egress.connections],
+    connectionsOmitted: ending.egress.omitted,
   };
 }
 
@@ -53,8 +56,9 @@ export function notStarted(
 
 /** Why a launch ended without the guest's own end. */
 export function describeEnding({ command }: Pick<RunOptions, 'command'>, ending: Ending): DescribedFailure {
-  const { failure, nonsense, missing, ended, exit } = ending;
+  const { failure, nonsense, missing, unserved, ended, exit } = ending;
   if (failure !== null) return describeStageFailure(failure, command);
+  if (unserved !== null) return setUpProblem(unserved, "cannot serve the sandbox's sockets", 'allowlist-unavailable').failure;
   if (nonsense !== null) return describeFailure('launcher-protocol', `the launcher sent what is no record: ${nonsense.message}`);
   if (missing.length > 0) return describeFailure('fence-not-verified', `the launcher did not verify: ${missing.join(', ')}`, { stage: 'verify' });
   if (ended !== null) return describeFailure('launcher-died', 'process 1 of the sandbox ended without a word');
@@ -87,6 +91,7 @@ function emptyResult(outcome: Outcome, place: Place, enforcement: Enforcement): 
     usage: usageOf(0, null),
     enforcement,
     connections: [],
+    connectionsOmitted: 0,
   };
 }
 

@@ -79,7 +79,7 @@ function mechanismOf(fence: Fence, options: RunOptions, plan: Plan): string {
     case 'filesystem':
       return 'mntns, pivot_root';
     case 'network':
-      return 'netns';
+      return plan.egressPorts === null ? 'netns' : 'netns, allowlist';
     case 'processes':
       return `pidns, ${cgroup}`;
     case 'memory':

@@ -49,12 +49,11 @@ function lastPart(name: string): string {
   return name.slice(name.lastIndexOf('.') + 1);
 }
 
-function isWrongType({ code, expected, path, params }: Issue, value: unknown): boolean {
+function isWrongType({ code, expected, params }: Issue, value: unknown): boolean {
   if (value === undefined || params?.['wrongType'] === true) return true;
   // zod calls NaN and Infinity a wrong type; to a caller they are numbers with a wrong value.
   if (code === 'invalid_type') return typeof value !== 'number' || (expected !== 'number' && expected !== 'int');
-  // An object for `network` is an allowlist: a value of the contract that this version does not take.
-  if (code === 'invalid_value') return typeof value !== 'string' && !(path[0] === 'network' && typeof value === 'object');
+  if (code === 'invalid_value') return typeof value !== 'string';
   return false;
 }
 

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 
 import { z } from 'zod';
 
+import type { EgressOptions } from '../egress/policy.js';
 import type { OnChunk } from './capture.js';
 
 const MIB = 1024 * 1024;
@@ -106,12 +107,14 @@ const limits = z
   )
   .prefault({});
 
-const network = z.enum(['none', 'host'], {
-  error: ({ input }) =>
-    typeof input === 'object' && input !== null
-      ? "must be 'none' or 'host'; allowlists are not supported by this version"
-      : "must be 'none' or 'host'",
-});
+const NETWORK_EXPECTED = "must be 'none', 'host' or { allow: [...] }";
+const network = z
+  .custom<'none' | 'host' | EgressOptions>((value) => typeof value === 'string' || isRecord(value), {
+    error: NETWORK_EXPECTED,
+    abort: true,
+    params: { wrongType: true },
+  })
+  .refine((value) => typeof value !== 'string' || value === 'none' || value === 'host', NETWORK_EXPECTED);
 
 /** Messages are what was expected; `firstProblem` adds the field and what came. */
 export const optionsSchema = z.strictObject(

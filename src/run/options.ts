@@ -1,6 +1,7 @@
 import { constants as bufferLimits } from 'node:buffer';
 import type { Readable } from 'node:stream';
 
+import type { EgressOptions, Policy } from '../egress/policy.js';
 import type { OnChunk } from './capture.js';
 import { firstProblem } from './option-problem.js';
 import { optionsSchema } from './option-schema.js';
@@ -46,8 +47,11 @@ export interface SandboxOptions {
   onStderr?: ((chunk: Buffer) => void | Promise<void>) | undefined;
   /** False: the result's `stdout` and `stderr` stay empty, and the caps may be of any size. Default: true. */
   keepOutput?: boolean | undefined;
-  /** `none`: a network of its own with nothing but loopback. `host`: the host's network. Default: `none`. */
-  network?: 'none' | 'host' | undefined;
+  /**
+   * `none`: a network of its own with nothing but loopback. `host`: the host's network. `{ allow: [...] }`: a network of its
+   * own in which exactly the named hosts can be reached, over TCP. Default: `none`.
+   */
+  network?: 'none' | 'host' | EgressOptions | undefined;
   /**
    * A system-call filter of the caller's own in place of the built-in one: the path of a profile in OCI seccomp format, as
    * Docker and podman take it.
@@ -104,7 +108,7 @@ export interface RunOptions {
   onStdout: OnChunk | null;
   onStderr: OnChunk | null;
   keepOutput: boolean;
-  network: 'none' | 'host';
+  network: 'none' | 'host' | Policy;
   /** null: the built-in filter. */
   seccomp: { profile: string } | null;
   filesystem: { read: string[]; write: string[]; tmpMb: number };
@@ -119,13 +123,16 @@ export interface RunOptions {
   isolation: 'strict' | 'best-effort';
 }
 
+/** Options that are checked but for an allowlist, which `compileNetwork` checks. */
+export type CheckedOptions = Omit<RunOptions, 'network'> & { network: 'none' | 'host' | EgressOptions };
+
 /**
  * Checks the options of one run and fills in the defaults.
  *
  * @throws TypeError when a field has the wrong type, is missing or is not known; RangeError when its value is wrong. The
  *   message names the field, what was expected and what came.
  */
-export function validateOptions(input: unknown): RunOptions {
+export function validateOptions(input: unknown): CheckedOptions {
   const parsed = optionsSchema.safeParse(input);
   if (!parsed.success) throw firstProblem(parsed.error.issues, input);
   const { gracePeriodMs, ...options } = parsed.data;

@@ -51,14 +51,18 @@ export interface SandboxFailure {
   hint: string;
 }
 
-/** One attempt of the guest to connect, allowed or refused. */
+/** One attempt of the guest to connect, or to look a name up, allowed or refused. */
 export interface Connection {
   /** Milliseconds since the epoch. */
   at: number;
+  /** The name that was looked up, or the address that was dialled without one. */
   host: string;
+  /** 0 for a name that was looked up only. */
   port: number;
+  /** Where the host connected, or what it would not connect to; null where it did not come to that. */
   address: string | null;
   verdict: 'allowed' | 'refused';
+  /** Why it was refused, or how it ended, in a few words. */
   reason: string;
   bytesSent: number;
   bytesReceived: number;
@@ -85,5 +89,8 @@ export interface SandboxResult {
   error: SandboxFailure | null;
   usage: Usage;
   enforcement: Enforcement;
+  /** With an allowlist, each attempt to connect, in the order of their ends; the first 1000. */
   connections: Connection[];
+  /** Attempts beyond those in `connections`. */
+  connectionsOmitted: number;
 }

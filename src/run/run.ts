@@ -3,6 +3,7 @@ import { Concessions } from './concessions.js';
 import { missingFences } from './enforcement.js';
 import { Host } from './host.js';
 import { makeOwnedCwd, removeCgroup, removeOwnedCwd } from './host-side.js';
+import { compileNetwork } from './network.js';
 import { validateOptions } from './options.js';
 import type { RunOptions, SandboxOptions } from './options.js';
 import type { Fence, SandboxResult } from './result.js';
@@ -29,12 +30,13 @@ export const runSandboxed: (options: SandboxOptions) => Promise<SandboxResult> =
 /** A `runSandboxed` with a knowledge of the machine of its own. */
 export function runnerOf(host: Host): (options: SandboxOptions) => Promise<SandboxResult> {
   return async (input) => {
-    const options = validateOptions(input);
-    takeStdin(options.stdin);
+    const checked = validateOptions(input);
+    takeStdin(checked.stdin);
     try {
+      const options = { ...checked, network: await compileNetwork(checked.network) };
       return await run(host, options);
     } finally {
-      releaseStdin(options.stdin);
+      releaseStdin(checked.stdin);
     }
   };
 }
@@ -79,6 +81,7 @@ async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRu
       native: native(),
       launcher: locateLauncher(),
       plan: planned.encoded,
+      egressPorts: planned.plan.egressPorts,
       options,
       aborts: host.aborts,
       missing: (verified) => missingFences(options, planned.plan, verified),

@@ -1,13 +1,17 @@
 import type { Socket } from 'node:net';
 
+import type { EgressLog } from '../egress/serve-sandbox.js';
+import { closeAll } from '../launcher/descriptors.js';
 import { launch } from '../launcher/launch.js';
 import type { GuestStreams, LauncherExit, RunningLaunch } from '../launcher/launch.js';
 import type { Native } from '../launcher/native.js';
-import type { EndedRecord, FailureRecord, FenceBit, LauncherRecord, ReadyRecord, RecordError } from '../launcher/records.js';
+import { RecordError } from '../launcher/records.js';
+import type { EndedRecord, FailureRecord, FenceBit, LauncherRecord, ReadyRecord, SocketsRecord } from '../launcher/records.js';
 import type { AbortFan } from './abort.js';
 import { Capture } from './capture.js';
 import type { OnChunk } from './capture.js';
 import { drained } from './drain.js';
+import { RunEgress } from './egress.js';
 import type { RunOptions } from './options.js';
 import { outcomeOf } from './outcome.js';
 import type { Outcome } from './result.js';
@@ -17,12 +21,18 @@ import type { Feed } from './stdin.js';
 /** Long enough for a machine under load: a launcher that is killed leaves its cgroup to the host. */
 const PATIENCE_MS = 5000;
 
+/** What a guest that ended by itself has sent is still delivered, but the result waits no longer for it. */
+const DRAIN_MS = 1000;
+const NO_EGRESS: EgressLog = { connections: [], omitted: 0 };
+
 export interface SuperviseInput {
   native: Native;
   launcher: string;
   /** The encoded plan. */
   plan: Uint8Array;
   options: RunOptions;
+  /** The plan's; null where there is no allowlist to serve. */
+  egressPorts?: readonly number[] | null;
   aborts: AbortFan;
   /** How long the launcher may take to do what it was told, before the next harder means. Default: 5000. */
   patienceMs?: number;
@@ -40,6 +50,9 @@ export interface Ending {
   /** Required fences that the launcher did not verify. */
   missing: FenceBit[];
   nonsense: RecordError | null;
+  /** Why the sockets of an allowlist could not be served. */
+  unserved: Error | null;
+  egress: EgressLog;
   exit: LauncherExit;
   wallMs: number;
   stdout: Capture;
@@ -70,6 +83,8 @@ class Supervision {
   #ended: EndedRecord | null = null;
   #missing: FenceBit[] = [];
   #nonsense: RecordError | null = null;
+  #unserved: Error | null = null;
+  readonly #egress: RunEgress | null;
   #thrown: { error: unknown } | null = null;
   /** Why the streams could not be opened. */
   #broken: { error: unknown } | null = null;
@@ -84,11 +99,13 @@ class Supervision {
       this.#settle = resolve;
       this.#fail = reject;
     });
+    this.#egress = this.#planEgress();
     this.#launch = launch(
       input.native,
       { launcher: input.launcher, plan: input.plan, withStdin: options.stdin !== null },
       {
         onRecord: (record) => this.#onRecord(record),
+        onSockets: (record, descriptors) => this.#onSockets(record, descriptors),
         onNonsense: (error) => this.#onNonsense(error),
         onExit: (exit) => void this.#onExit(exit),
       },
@@ -123,14 +140,38 @@ class Supervision {
       keep: this.#input.options.keepOutput,
       onChunk,
       onOverflow: () => this.#kill(overflow),
-      onThrow: (error) => {
-        this.#thrown ??= { error };
-        this.#kill('canceled');
+      onThrow: (error) => this.#onThrow(error),
+    });
+  }
+
+  #planEgress(): RunEgress | null {
+    const { native, egressPorts: ports, options } = this.#input;
+    if (typeof options.network === 'string' || ports === undefined || ports === null) return null;
+    return new RunEgress({
+      policy: options.network,
+      ports,
+      native,
+      onThrow: (error) => this.#onThrow(error),
+      onBroken: (error) => {
+        this.#unserved = error;
+        this.#kill('spawn-error');
       },
     });
   }
 
-  #onRecord(record: LauncherRecord): void {
+  #onThrow(error: unknown): void {
+    this.#thrown ??= { error };
+    this.#kill('canceled');
+  }
+
+  #onSockets({ hasIpv6 }: SocketsRecord, descriptors: number[]): void {
+    if (this.#egress !== null) return this.#egress.serve(descriptors, hasIpv6);
+    closeAll(descriptors);
+    this.#launch.hangUp();
+    this.#onNonsense(new RecordError('sockets of an allowlist that there is not'));
+  }
+
+  #onRecord(record: Exclude<LauncherRecord, SocketsRecord>): void {
     switch (record.kind) {
       case 'ready':
         return this.#onReady(record);
@@ -147,6 +188,10 @@ class Supervision {
     this.#ready = record;
     this.#missing = this.#input.missing(record.fences);
     if (this.#missing.length > 0) return this.#kill('spawn-error');
+    if (this.#egress?.hasSockets === false) {
+      this.#launch.hangUp();
+      return this.#onNonsense(new RecordError('ready, but no sockets of the allowlist'));
+    }
     this.#open();
     const { stdin } = this.#input.options;
     const pipe = this.#streams?.stdin ?? null;
@@ -204,8 +249,13 @@ class Supervision {
     this.#open();
     this.#feed?.stop();
     this.#streams?.stdin?.destroy();
-    if (this.#streams === null || this.#captures === null) return this.#fail(this.#broken?.error);
+    const served = this.#egress?.close(this.#outcome === null ? DRAIN_MS : 0);
+    if (this.#streams === null || this.#captures === null) {
+      await served;
+      return this.#fail(this.#broken?.error);
+    }
     await drained([this.#captures.stdout, this.#captures.stderr]);
+    const egress = (await served) ?? NO_EGRESS;
     this.#streams.stdout.destroy();
     this.#streams.stderr.destroy();
     this.#settle({
@@ -216,6 +266,8 @@ class Supervision {
       ended: this.#ended,
       missing: this.#missing,
       nonsense: this.#nonsense,
+      unserved: this.#unserved,
+      egress,
       exit,
       wallMs,
       ...this.#captures,

@@ -1,0 +1,86 @@
+import { closeAll } from '../launcher/descriptors.js';
+import type { Native, PacketWatch } from '../launcher/native.js';
+import type { Connection } from '../run/result.js';
+import { Gateway } from './gateway.js';
+import { KernelRefusals } from './kernel-refusals.js';
+import type { Policy } from './policy.js';
+
+/** What the launcher hands out, in the order of native/shared/protocol.h. */
+export interface SandboxSockets {
+  descriptors: readonly number[];
+  hasIpv6: boolean;
+  /** The plan's ports: there is a listener for each and either family. */
+  ports: readonly number[];
+}
+
+export interface ServeInput {
+  policy: Policy;
+  watchPackets: Native['watchPackets'];
+  /** Gets what `policy.onConnection` throws. */
+  onThrow: (error: unknown) => void;
+}
+
+/** The log of a run that is over. */
+export interface EgressLog {
+  connections: readonly Connection[];
+  /** Attempts that came after the log was full, or faster than they could be seen. */
+  omitted: number;
+}
+
+export interface SandboxGateway {
+  /** Ends everything, once the guest is gone; what it has sent is still delivered, for `drainMs` at most. Never rejects. */
+  close(drainMs: number): Promise<EgressLog>;
+}
+
+/** Serves the sockets of one sandbox. Takes the descriptors over: rejects with all of them closed. */
+export async function serveSandbox(sockets: SandboxSockets, { policy, watchPackets, onThrow }: ServeInput): Promise<SandboxGateway> {
+  const { dnsUdp, dnsTcp, packets, listeners, unused } = sort(sockets, policy);
+  closeAll(unused);
+  const gateway = await Gateway.open({ policy, onThrow, sockets: { dnsUdp: { fd: dnsUdp }, dnsTcp: { fd: dnsTcp }, listeners } }).catch((error: unknown) => {
+    closeAll([packets]);
+    throw error;
+  });
+  let watch: PacketWatch;
+  try {
+    const listening = { ipv4: policy.ports.ipv4, ipv6: sockets.hasIpv6 ? policy.ports.ipv6 : [] };
+    const refusals = new KernelRefusals(listening, (attempt) => gateway.refusedByKernel(attempt));
+    watch = watchPackets({ fd: packets, onPacket: (bytes) => refusals.see(bytes) });
+  } catch (error) {
+    await gateway.close(0);
+    throw error;
+  }
+  return {
+    async close(drainMs) {
+      // First, as nothing can be added once the gateway's log is handed over.
+      const dropped = watch.close();
+      await gateway.close(drainMs);
+      return { connections: gateway.connections, omitted: gateway.omitted + dropped };
+    },
+  };
+}
+
+interface Sorted {
+  dnsUdp: number;
+  dnsTcp: number;
+  packets: number;
+  listeners: { port: number; endpoint: { fd: number } }[];
+  /** Listeners of a family in which the policy allows nothing at that port. */
+  unused: number[];
+}
+
+function sort({ descriptors, hasIpv6, ports }: SandboxSockets, policy: Policy): Sorted {
+  const [dnsUdp, dnsTcp, packets, ...rest] = descriptors;
+  const families = [policy.ports.ipv4, ...(hasIpv6 ? [policy.ports.ipv6] : [])];
+  if (dnsUdp === undefined || dnsTcp === undefined || packets === undefined || rest.length !== families.length * ports.length) {
+    closeAll(descriptors);
+    // The kernel cuts the list short where this process may have no more of them.
+    throw Object.assign(new Error(`${descriptors.length} of the sandbox's sockets came through`), { code: 'EMFILE' });
+  }
+  const sorted: Sorted = { dnsUdp, dnsTcp, packets, listeners: [], unused: [] };
+  rest.forEach((fd, index) => {
+    const port = ports[index % ports.length] ?? 0;
+    if (families[Math.floor(index / ports.length)]?.includes(port)) sorted.listeners.push({ port, endpoint: { fd } });
+    else sorted.unused.push(fd);
+  });
+  return sorted;
+}

@@ -1,0 +1,52 @@
+import { closeAll } from '../launcher/descriptors.js';
+import type { Native } from '../launcher/native.js';
+import type { EgressLog, SandboxGateway } from '../egress/serve-sandbox.js';
+import type { Policy } from '../egress/policy.js';
+
+export interface RunEgressInput {
+  policy: Policy;
+  /** The plan's ports. */
+  ports: readonly number[];
+  native: Native;
+  /** `policy.onConnection` threw. */
+  onThrow(error: unknown): void;
+  /** The sandbox's sockets cannot be served. */
+  onBroken(error: Error): void;
+}
+
+/** The allowlisted network of one run, from the launcher's sockets to the log. */
+export class RunEgress {
+  readonly #input: RunEgressInput;
+  #gateway: Promise<SandboxGateway | null> | null = null;
+
+  constructor(input: RunEgressInput) {
+    this.#input = input;
+  }
+
+  /** True once the launcher's sockets have come. What the guest sends before they are served waits in them. */
+  get hasSockets(): boolean {
+    return this.#gateway !== null;
+  }
+
+  /** Takes the descriptors over. */
+  serve(descriptors: readonly number[], hasIpv6: boolean): void {
+    if (this.hasSockets) return closeAll(descriptors);
+    this.#gateway = this.#open(descriptors, hasIpv6).catch((error: Error) => {
+      this.#input.onBroken(error);
+      return null;
+    });
+  }
+
+  /** Once the sandbox is gone. Never rejects. */
+  async close(drainMs: number): Promise<EgressLog> {
+    const gateway = await this.#gateway;
+    return gateway?.close(drainMs) ?? { connections: [], omitted: 0 };
+  }
+
+  async #open(descriptors: readonly number[], hasIpv6: boolean): Promise<SandboxGateway> {
+    const { policy, ports, native, onThrow } = this.#input;
+    // Loaded already by whoever compiled the policy.
+    const { serveSandbox } = await import('../egress/serve-sandbox.js');
+    return serveSandbox({ descriptors, hasIpv6, ports }, { policy, watchPackets: native.watchPackets, onThrow });
+  }
+}
