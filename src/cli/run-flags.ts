@@ -22,7 +22,10 @@ export interface RunFlags {
   /** False: `--no-cwd`. Absent: the current directory. */
   cwd?: string | false;
   env?: Record<string, string>;
-  network: 'none' | 'host';
+  network?: 'none' | 'host';
+  allow?: string[];
+  allowPrivate?: string[];
+  host?: Record<string, string>;
   bestEffort?: boolean;
   stdin: boolean;
   maxStdout?: number;
@@ -51,7 +54,10 @@ export function defineRunFlags(command: Command, callerEnv: Readonly<Record<stri
     .addOption(flag('--cwd <path>', 'start here, read-only unless inside a --write (default: the current directory)', path).helpGroup(view))
     .addOption(new Option('--no-cwd', 'start in an empty directory of its own; the current one is not shown to it').helpGroup(view))
     .addOption(environment(callerEnv).helpGroup(view))
-    .addOption(new Option('--network <mode>', 'none, or host: the network of this machine').choices(['none', 'host']).default('none').helpGroup(view))
+    .addOption(repeatable('--allow <host[:port]>', 'let it reach this host (443 and 80, or the port); also *.host; repeatable', hostText).helpGroup(view))
+    .addOption(repeatable('--allow-private <range>', 'where allowed hosts may be besides the Internet: 10.20.0.0/16; repeatable', hostText).helpGroup(view))
+    .addOption(pin().helpGroup(view))
+    .addOption(new Option('--network <mode>', 'none, or host: the network of this machine (default: none, or the allowed hosts)').choices(['none', 'host']).helpGroup(view))
     .addOption(new Option('--best-effort', 'where a fence cannot be had, run without it and say so').helpGroup(view))
     .addOption(new Option('--no-stdin', 'give it no standard input').helpGroup(streams))
     .addOption(flag('--max-stdout <size>', 'end it at this much standard output (default: no limit; 8M with --json)', bytes).helpGroup(streams))
@@ -66,9 +72,17 @@ function flag<T>(flags: string, description: string, parse: (text: string) => T,
   return preset === undefined ? option : option.default(preset, shown);
 }
 
-function repeatable(flags: string, description: string): Option {
+function repeatable(flags: string, description: string, parse: (text: string) => string = path): Option {
   return new Option(flags, description)
-    .argParser((text: string, before: string[] = []) => [...before, checked(text, path)]);
+    .argParser((text: string, before: string[] = []) => [...before, checked(text, parse)]);
+}
+
+function pin(): Option {
+  return new Option('--host <name=address>', 'an allowed host has this address, whatever DNS says; repeatable')
+    .argParser((text: string, before: Record<string, string> = {}) => {
+      const [name, address] = checked(text, pinned);
+      return Object.fromEntries([...Object.entries(before), [name, address]]);
+    });
 }
 
 function environment(callerEnv: Readonly<Record<string, string | undefined>>): Option {
@@ -93,6 +107,17 @@ function path(text: string): string {
   if (text === '') throw new ValueProblem('must not be empty');
   if (text.startsWith('-')) throw new ValueProblem(`looks like a flag: type a path, or ./${text} for a file of that name`);
   return text;
+}
+
+function hostText(text: string): string {
+  if (text === '' || text.startsWith('-')) throw new ValueProblem('must not be empty or look like a flag');
+  return text;
+}
+
+function pinned(text: string): [string, string] {
+  const [name = '', address = '', ...rest] = text.split('=');
+  if (name === '' || address === '' || rest.length > 0 || name.startsWith('-')) throw new ValueProblem('must be NAME=ADDRESS, for example api.test=10.20.0.5');
+  return [name, address];
 }
 
 function assignment(text: string, callerEnv: Readonly<Record<string, string | undefined>>): [string, string] {

@@ -3,6 +3,7 @@ import { isAbsolute, resolve, sep } from 'node:path';
 
 import type { SandboxOptions } from '../index.js';
 import type { RunFlags } from './run-flags.js';
+import { UsageError } from './usage-error.js';
 
 /** The options of the library that the flags stand for; streams and signals are added by the caller. */
 export function optionsOf(flags: RunFlags, command: string, args: readonly string[], here: string): SandboxOptions {
@@ -20,7 +21,7 @@ export function optionsOf(flags: RunFlags, command: string, args: readonly strin
     maxStdoutBytes: flags.maxStdout,
     maxStderrBytes: flags.maxStderr,
     nodeHeapMb: flags.nodeHeap,
-    network: flags.network,
+    network: networkOf(flags),
     filesystem: { read: (flags.read ?? []).map((path) => resolve(here, path)), write, tmpMb: flags.tmp },
     limits: {
       memoryMb: flags.memory,
@@ -32,6 +33,17 @@ export function optionsOf(flags: RunFlags, command: string, args: readonly strin
     },
     isolation: flags.bestEffort === true ? 'best-effort' : 'strict',
   };
+}
+
+function networkOf({ network, allow, allowPrivate, host }: RunFlags): SandboxOptions['network'] {
+  const allowlist = { allow, allowPrivate, hosts: host };
+  if (allow === undefined) {
+    const alone = allowPrivate !== undefined ? '--allow-private' : host !== undefined ? '--host' : null;
+    if (alone !== null) throw new UsageError(`${alone} needs a host to be about: add --allow HOST`);
+    return network;
+  }
+  if (network !== undefined) throw new UsageError(`--allow and --network ${network} contradict each other: leave one out`);
+  return { ...allowlist, allow };
 }
 
 /** As a shell does it: a name without a slash is looked up in PATH, anything else is a path from the current directory. */

@@ -1,5 +1,6 @@
 import { exitCodeByOutcome, exitCodeOf } from '../errors.js';
-import { runSandboxed } from '../index.js';
+import { Host } from '../run/host.js';
+import { runnerOf } from '../run/run.js';
 import type { SandboxOptions, SandboxResult } from '../index.js';
 import { Cancellation, signalExitCode } from './cancellation.js';
 import type { CliCommand } from './command.js';
@@ -19,7 +20,7 @@ Examples:
   ringfence run --timeout 5s --memory 256M --pids 64 -- node untrusted.js
   ringfence run --write ./out -- make OUT=out    may write to ./out, and nowhere else
   ringfence run --no-cwd --read ./data -- sh -c 'wc -l "$1"' sh "$PWD/data/words.txt"
-  ringfence run --env API_TOKEN --env LANG=C.UTF-8 --network host -- ./fetch.sh
+  ringfence run --env API_TOKEN --allow api.example.com -- ./fetch.sh   reaches that host, and no other
   ringfence run --json -- npm test > result.json
   yes | ringfence run -- head -1                 standard input and output are passed through
 
@@ -37,7 +38,7 @@ export const runCommand: CliCommand = {
       .description(
         'Runs a command in a sandbox that the kernel enforces, and leaves nothing of it behind. The command is a name in PATH ' +
           'or a path; no shell is involved. It sees the files of its runtime and the current directory, read-only; it may ' +
-          'write to /tmp and HOME, which are its own and empty; it has no network.',
+          'write to /tmp and HOME, which are its own and empty; it has no network but the hosts that are allowed.',
       )
       .usage('[flags] -- command [args...]')
       // What follows the command is the command's, with or without the "--".
@@ -81,7 +82,8 @@ async function runLive(options: SandboxOptions, flags: RunFlags): Promise<number
     onStderr: (chunk) => stderr.write(chunk),
   });
   await stdout.flushed();
-  for (const line of lastWords(result, flags, cancellation, broken)) void stderr.write(`ringfence: ${line}\n`);
+  const words = [...lastWords(result, flags, cancellation, broken), ...(await refusedConnections(result))];
+  for (const line of words) void stderr.write(`ringfence: ${line}\n`);
   await stderr.flushed();
   cancellation.stop();
   return broken === null ? exitCodeFor(result, cancellation) : brokenExitCode(broken, cancellation);
@@ -103,7 +105,16 @@ function lastWords(result: SandboxResult, flags: RunFlags, { by }: Cancellation,
   return broken.code === 'EPIPE' ? [] : [`cannot write the output: ${broken.message}`];
 }
 
+/** What a run that failed was not let through to, with the flags that would do it. */
+async function refusedConnections(result: SandboxResult): Promise<string[]> {
+  const succeeded = result.outcome === 'exit' && result.exitCode === 0;
+  if (succeeded || !result.connections.some(({ verdict }) => verdict === 'refused')) return [];
+  const { refusedSummary } = await import('../egress/summary.js');
+  return refusedSummary(result.connections);
+}
+
 async function start(options: SandboxOptions): Promise<SandboxResult> {
+  const runSandboxed = runnerOf(new Host((warning) => process.stderr.write(`ringfence: ${warning}\n`)));
   try {
     return await runSandboxed(options);
   } catch (error) {

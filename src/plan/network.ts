@@ -12,13 +12,16 @@ const OWN_HOSTS = `127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback
 /** The host answers there, through a socket of the sandbox's network. */
 const OWN_RESOLVER = 'nameserver 127.0.0.1\n';
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** False when the guest is to share the host's network: asked for, given up in best-effort, or switched off on this host. */
-export function hasOwnNetwork(
-  network: RunOptions['network'],
-  dropped: ReadonlySet<Fence>,
-  hostEnv: Readonly<Record<string, string | undefined>>,
-): boolean {
-  return network !== 'host' && !dropped.has('network') && hostEnv['SANDBOX_DISABLE_NETNS_FIREWALL'] !== '1';
+export function hasOwnNetwork(network: RunOptions['network'], dropped: ReadonlySet<Fence>, hostEnv: Environment): boolean {
+  return network !== 'host' && !dropped.has('network') && !isNetworkFenceOff(hostEnv);
+}
+
+/** Whoever set up this machine has switched the network fence off. Any other value than `1` leaves it up. */
+export function isNetworkFenceOff(hostEnv: Environment): boolean {
+  return hostEnv['SANDBOX_DISABLE_NETNS_FIREWALL'] === '1';
 }
 
 /** Ports that the launcher listens on for an allowlist; null without one. */

@@ -34,6 +34,7 @@ export function runnerOf(host: Host): (options: SandboxOptions) => Promise<Sandb
     takeStdin(checked.stdin);
     try {
       const options = { ...checked, network: await compileNetwork(checked.network) };
+      host.noteNetworkFence(options.network);
       return await run(host, options);
     } finally {
       releaseStdin(checked.stdin);
