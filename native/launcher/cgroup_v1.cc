@@ -16,6 +16,8 @@ int ListLimitsV1(const Plan& plan, Limit* limits) {
     limits[count++] = {kMemoryController, "memory.limit_in_bytes", plan.memoryBytes, nullptr, false};
     // Memory and swap together at the same figure leaves no swap; the file is there only with swap accounting.
     limits[count++] = {kMemoryController, "memory.memsw.limit_in_bytes", plan.memoryBytes, nullptr, true};
+    // What waits in TCP and UDP sockets has a counter of its own, which counts only once it has a limit.
+    limits[count++] = {kMemoryController, "memory.kmem.tcp.limit_in_bytes", plan.memoryBytes / 4, nullptr, true};
     limits[count++] = {kMemoryController, "memory.swappiness", 0, "0", true};
   }
   if (plan.pids != kUnlimited) limits[count++] = {kPidsController, "pids.max", plan.pids, nullptr, false};

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
-#include <grp.h>
+#include <linux/keyctl.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -34,6 +34,11 @@ bool EnterIdentity(const Plan& plan) {
   }
   if (syscall(SYS_setresgid, plan.insideGid, plan.insideGid, plan.insideGid) != 0) return Fail(Stage::kIdentity, errno, "setresgid");
   if (syscall(SYS_setresuid, plan.insideUid, plan.insideUid, plan.insideUid) != 0) return Fail(Stage::kIdentity, errno, "setresuid");
+  // The keys of the host's session would come along. Without keyctl (no such kernel, an outer filter) the guest has none
+  // either.
+  if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 && errno != ENOSYS && errno != EPERM) {
+    return Fail(Stage::kIdentity, errno, "keyctl KEYCTL_JOIN_SESSION_KEYRING");
+  }
   return true;
 }
 

@@ -120,7 +120,7 @@ const char* ReadMounts(Reader& in, Plan* plan) {
   for (uint32_t i = 0; i < plan->mountCount; i++) {
     Mount* mount = &plan->mounts[i];
     uint32_t kind = 0;
-    if (!in.Number(&kind) || kind < 1 || kind > 5) return "a mount's kind is unknown";
+    if (!in.Number(&kind) || kind < static_cast<uint32_t>(MountKind::kBind) || kind > static_cast<uint32_t>(MountKind::kPin)) return "a mount's kind is unknown";
     mount->kind = static_cast<MountKind>(kind);
     if (!in.Number(&mount->flags) || !in.Number(&mount->mode)) return "a mount is cut short";
     if (!in.String(&mount->path)) return "a mount's path is malformed";

@@ -93,6 +93,16 @@ bool AddScratch(const Mount& mount, uint32_t index, const Root& root) {
   return true;
 }
 
+// The clone keeps the flags and the id map of what it is part of.
+bool AddPin(const Mount& mount, const Root& root) {
+  Fd target(OpenDirectory(root, mount.path, strlen(mount.path)));
+  if (!target.valid()) return Fail(Stage::kView, errno, "openat2", mount.path);
+  Fd tree(OpenTree(target.get(), "", OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE));
+  if (!tree.valid()) return Fail(Stage::kView, errno, "open_tree", mount.path);
+  if (Attach(tree.get(), target.get()) != 0) return Fail(Stage::kView, errno, "move_mount", mount.path);
+  return true;
+}
+
 bool AddFile(const Mount& mount, int parent) {
   Fd file(openat(parent, LastName(mount.path), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, mount.mode));
   if (!file.valid()) return Fail(Stage::kView, errno, "openat", mount.path);
@@ -173,6 +183,7 @@ bool BuildView(const Plan& plan, const Sources& sources, Root* root) {
     bool added = false;
     if (mount.kind == MountKind::kBind) added = AddBind(mount, sources.mounts[i].get(), *root);
     else if (mount.kind == MountKind::kScratch) added = AddScratch(mount, i, *root);
+    else if (mount.kind == MountKind::kPin) added = AddPin(mount, *root);
     else added = AddOwnEntry(mount, *root);
     if (!added) return false;
   }

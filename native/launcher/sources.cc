@@ -96,7 +96,8 @@ bool PinSource(const Plan& plan, const Mount& mount, OwnerMaps* maps, Fd* out) {
   struct mount_attr attributes {};
   attributes.attr_set = MOUNT_ATTR_NOSUID;
   if (!device) attributes.attr_set |= MOUNT_ATTR_NODEV;
-  if (!device && (mount.flags & kWritable) == 0) attributes.attr_set |= MOUNT_ATTR_RDONLY;
+  // A device can be written to through a read-only mount; only its node cannot be changed.
+  if ((mount.flags & kWritable) == 0) attributes.attr_set |= MOUNT_ATTR_RDONLY;
   attributes.propagation = MS_PRIVATE; // what the host mounts later below the source must not show up inside
   if (SetAttributes(detached.get(), &attributes) != 0) return Fail(Stage::kSources, errno, "mount_setattr", mount.source);
   *out = static_cast<Fd&&>(detached);

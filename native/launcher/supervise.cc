@@ -113,12 +113,15 @@ struct Watch {
   }
 };
 
+// An init that was killed (a limit that the guest took from it, an operator) takes the guest with it, by the same signal.
 void Reap(const Sandbox& sandbox, Record* ended) {
   rusage usage{};
   siginfo_t info{};
   // The raw call: libc's waitid has no usage.
   while (syscall(SYS_waitid, P_PID, sandbox.init, &info, WEXITED, &usage) < 0 && errno == EINTR) {
   }
+  const bool unexpected = ended->cause == static_cast<uint32_t>(EndCause::kInitDied);
+  if (unexpected && (info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)) ended->waitStatus = info.si_status;
   ended->cpuUserUs = static_cast<uint64_t>(usage.ru_utime.tv_sec) * 1000000 + static_cast<uint64_t>(usage.ru_utime.tv_usec);
   ended->cpuSystemUs = static_cast<uint64_t>(usage.ru_stime.tv_sec) * 1000000 + static_cast<uint64_t>(usage.ru_stime.tv_usec);
 }

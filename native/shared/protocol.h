@@ -61,6 +61,7 @@ enum class MountKind : uint32_t {
   kDirectory = 3, // an empty directory of the root
   kSymlink = 4,   // source: the link's target
   kFile = 5,      // source: the file's content
+  kPin = 6,       // a directory of the view bound on itself: as a mount point it cannot be renamed or removed
 };
 
 enum MountFlag : uint32_t {

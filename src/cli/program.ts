@@ -26,8 +26,9 @@ export async function runProgram(argv: readonly string[]): Promise<number> {
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodeByOutcome['spawn-error'];
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`ringfence: ${error.message}\n`);
+    // Anything else is a fault of ours, and must not look like an exit of the guest's.
+    const text = error instanceof UsageError ? error.message : `internal error, please report it: ${(error as Error).stack ?? String(error)}`;
+    process.stderr.write(`ringfence: ${text}\n`);
     return exitCodeByOutcome['spawn-error'];
   }
 }

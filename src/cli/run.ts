@@ -54,8 +54,16 @@ async function run([command, ...args]: string[], flags: RunFlags): Promise<numbe
   if (flags.grace !== undefined && flags.grace >= flags.timeout) {
     throw new UsageError('--grace must be shorter than --timeout: it is the last part of it');
   }
-  const options = optionsOf(flags, command, args, process.cwd());
+  const options = optionsOf(flags, command, args, currentDirectory());
   return flags.json === true ? runToJson(options, flags) : runLive(options, flags);
+}
+
+function currentDirectory(): string {
+  try {
+    return process.cwd();
+  } catch (error) {
+    throw new UsageError(`the current directory cannot be used (${(error as NodeJS.ErrnoException).code ?? String(error)}): change into another one`);
+  }
 }
 
 async function runLive(options: SandboxOptions, flags: RunFlags): Promise<number> {

@@ -65,14 +65,19 @@ function overflow(stream: string, flag: string, limit: number | undefined): stri
   return `output limit: more than ${flag} ${sizeText(limit)} of ${stream}; allow more with ${flag} ${sizeText(2 * limit)}`;
 }
 
-/** Fences that were asked for and are not there: only best-effort runs come so far. */
+/** Fences that were asked for and are not there: only best-effort runs come so far, and those under the toggle. */
 function gaps({ outcome, enforcement }: SandboxResult): string[] {
   if (outcome === 'spawn-error') return [];
+  const lines: string[] = [];
+  // Not asked for here, and the variable may come from far away.
+  if (enforcement.network.by === NETWORK_TOGGLE) lines.push(`no network fence: ${NETWORK_TOGGLE} is set`);
   const missing = (Object.keys(enforcement) as Fence[]).filter((fence) => enforcement[fence].status === 'unavailable');
-  if (missing.length === 0) return [];
+  if (missing.length === 0) return lines;
   const list = missing.map((fence) => `${fence} (${enforcement[fence].by})`).join(', ');
-  return [`best effort: ran WITHOUT ${list}; "ringfence doctor" says how to have it all`];
+  return [...lines, `best effort: ran WITHOUT ${list}; "ringfence doctor" says how to have it all`];
 }
+
+const NETWORK_TOGGLE = 'SANDBOX_DISABLE_NETNS_FIREWALL=1';
 
 function limitText(mebibytes: number): string {
   return sizeText(mebibytes * MIB);

@@ -1,3 +1,5 @@
+import { dirname } from 'node:path';
+
 import type { BaseView } from './base-view.js';
 import type { Grant } from './grants.js';
 import { isBelow, isWithin, isWithinAny } from './paths.js';
@@ -53,6 +55,7 @@ export function layFilesystem(parts: ViewParts): Mount[] {
   for (const { path, writable, idMap } of binds) {
     mounts.push({ kind: 'bind', path, source: path, writable, idMap, mayBeMissing: false });
   }
+  for (const path of pinsOf(grants)) mounts.push({ kind: 'pin', path });
   for (const [path, target] of links) mounts.push({ kind: 'symlink', path, target });
   if (mounts.length > MAX_MOUNTS) {
     throw new RangeError(`filesystem must name fewer paths: this run needs ${mounts.length} mounts, a sandbox can have ${MAX_MOUNTS}`);
@@ -79,6 +82,20 @@ function keepGrants(parts: ViewParts): Bind[] {
     if (around === null || around.writable !== bind.writable || !mapsAlike(around, bind)) kept.push(bind);
   }
   return kept;
+}
+
+/**
+ * The directories between a writable grant and a read-only one inside it. A mount point cannot be renamed, but what is
+ * above it could be, and the guest would put something of its own in its place.
+ */
+function pinsOf(grants: readonly Bind[]): Set<string> {
+  const pins = new Set<string>();
+  for (const bind of grants) {
+    const around = nearestAround(bind, grants.filter((other) => other !== bind));
+    if (bind.writable || around === null || !around.writable) continue;
+    for (let path = dirname(bind.path); path !== around.path; path = dirname(path)) pins.add(path);
+  }
+  return pins;
 }
 
 function asBind(grant: Grant, writableIdMap: IdMap): Bind {

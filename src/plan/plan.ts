@@ -72,6 +72,8 @@ export type Mount =
   | { kind: 'bind'; path: string; source: string; writable: boolean; idMap: 'none' | 'required' | 'optional'; mayBeMissing: boolean }
   | { kind: 'device'; path: string; source: string; minor: number }
   | { kind: 'scratch'; path: string; mode: number }
+  /** A directory inside a bind, bound on itself: as a mount point it cannot be renamed or removed. */
+  | { kind: 'pin'; path: string }
   | { kind: 'directory'; path: string; mode: number }
   | { kind: 'symlink'; path: string; target: string }
   | { kind: 'file'; path: string; mode: number; content: string };

@@ -5,7 +5,7 @@ import type { RunOptions } from './options.js';
 import type { Outcome } from './result.js';
 
 /** What the launcher's account of the end means to the caller. */
-export function outcomeOf({ cause, usage, waitStatus }: EndedRecord, options: Pick<RunOptions, 'limits'>): Outcome {
+export function outcomeOf({ cause, usage, waitStatus }: EndedRecord, options: Pick<RunOptions, 'limits'>, guestRan: boolean): Outcome {
   switch (cause) {
     case 'guest-ended': {
       // The kernel killed some process of the run for memory, and the guest ended of that before the launcher saw it.
@@ -21,9 +21,11 @@ export function outcomeOf({ cause, usage, waitStatus }: EndedRecord, options: Pi
     case 'out-of-memory':
     case 'cpu-limit':
       return cause;
+    case 'init-died':
+      // Killed: by an operator, or by a limit that a guest of the same uid took from it. The guest died of that signal too.
+      return guestRan && waitStatus !== null ? 'exit' : 'spawn-error';
     case 'killed':
     case 'host-gone':
-    case 'init-died':
       return 'spawn-error';
   }
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
@@ -79,6 +80,7 @@ attackClass({ name: 'reaching the network', program: 'network.c' }, [
   }),
   attack({
     title: 'A TCP service on ::1 of the host cannot be reached',
+    requires: (context) => belongsHere(context, existsSync('/proc/net/if_inet6'), 'where the kernel has IPv6'),
     ground: services,
     guest: (lab, { tcp6 }) => lab.attack('tcp', '::1', String(tcp6)),
     control: hostNetwork,

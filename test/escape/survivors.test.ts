@@ -13,7 +13,7 @@ function trick(name: string, title: string, outcome: Outcome = 'exit', more: str
     ground: () => ({ token: `token-${randomWord()}`, found: 0 }),
     guest: (lab, { token }) => lab.attack(name, token, ...more),
     // A result that waits for the survivor would be a timeout.
-    options: () => (outcome === 'timeout' ? { timeoutMs: patience(700), gracePeriodMs: 100 } : { timeoutMs: patience(20_000) }),
+    options: () => (outcome === 'timeout' ? { timeoutMs: Math.min(patience(700), 2500), gracePeriodMs: 100 } : { timeoutMs: patience(20_000) }),
     outcomes: [outcome],
     escaped(attempt: Attempt, ground) {
       if (attempt.result !== null) ground.found = survivors(ground.token).length;

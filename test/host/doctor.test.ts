@@ -94,7 +94,7 @@ describe('an ordinary account without a cgroup of its own', () => {
     for (const fence of ['processes', 'memory']) expect(stdout).toMatch(new RegExp(`^ +${fence} +MISSING +CGROUP_NOT_DELEGATED +\\[1\\]`, 'm'));
     for (const fence of ['identity', 'filesystem', 'network']) expect(stdout).toMatch(new RegExp(`^ +${fence} +enforced`, 'm'));
     expect(stdout).toMatch(/NOT possible/);
-    if (lane.cgroup === 2) return expect(stdout).toContain('-> start the program with: systemd-run --user --scope -p Delegate=yes');
+    if (lane.cgroup === 2) return expect(stdout).toContain('start the program with: systemd-run --user --scope -p Delegate=yes');
 
     const path = /RINGFENCE_CGROUP=(\S+)/.exec(stdout)?.[1] ?? '';
     const made = [...new Set(commandsOf(stdout).match(/\/\S+/g))];

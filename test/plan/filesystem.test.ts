@@ -176,12 +176,21 @@ describe('any set of grants', () => {
         expect(new Set(paths).size).toBe(paths.length);
         expect(paths).toEqual([...paths].sort());
         for (const mount of mounts) {
-          if (mount.kind === 'bind') continue;
+          if (mount.kind === 'bind' || mount.kind === 'pin') continue;
           const around = mounts.filter((other) => other.kind === 'bind' && mount.path.startsWith(`${other.path}/`));
           expect(around).toEqual([]);
         }
       }),
     );
+  });
+
+  it('pins every directory between a writable grant and a read-only one inside it, and no other', () => {
+    const pins = (grants: ReturnType<typeof grantOf>[]) => lay({ grants, directories: [] }).filter(({ kind }) => kind === 'pin').map(({ path }) => path);
+    const outer = grantOf('/data', { writable: true });
+    expect(pins([outer, grantOf('/data/a/b/c', { writable: false })])).toEqual(['/data/a', '/data/a/b']);
+    expect(pins([outer, grantOf('/data/a', { writable: false })])).toEqual([]);
+    expect(pins([outer, grantOf('/data/a/b/c', { writable: true })])).toEqual([]);
+    expect(pins([grantOf('/data', { writable: false }), grantOf('/data/a/b/c', { writable: true })])).toEqual([]);
   });
 
   it('gives every path the access of the innermost grant around it', () => {

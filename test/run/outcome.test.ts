@@ -12,7 +12,7 @@ function ended(cause: EndCause, waitStatus: number | null, usage: Partial<Kernel
 }
 
 it('gives each cause one outcome', () => {
-  const outcomes = endCauses.map((cause) => outcomeOf(ended(cause, null), unlimited));
+  const outcomes = endCauses.map((cause) => outcomeOf(ended(cause, null), unlimited, true));
   expect(Object.fromEntries(endCauses.map((cause, index) => [cause, outcomes[index]]))).toEqual({
     'guest-ended': 'exit',
     killed: 'spawn-error',
@@ -24,19 +24,24 @@ it('gives each cause one outcome', () => {
   });
 });
 
+it('takes the death of process 1 for that of the guest, if there was one', () => {
+  expect(outcomeOf(ended('init-died', 9), unlimited, true)).toBe('exit');
+  expect(outcomeOf(ended('init-died', 9), unlimited, false)).toBe('spawn-error');
+});
+
 it('takes a SIGKILL for out of memory only when the kernel has counted one', () => {
-  expect(outcomeOf(ended('guest-ended', 9), unlimited)).toBe('exit');
-  expect(outcomeOf(ended('guest-ended', 9, { oomKills: 0 }), unlimited)).toBe('exit');
-  expect(outcomeOf(ended('guest-ended', 9, { oomKills: 1 }), unlimited)).toBe('out-of-memory');
+  expect(outcomeOf(ended('guest-ended', 9), unlimited, true)).toBe('exit');
+  expect(outcomeOf(ended('guest-ended', 9, { oomKills: 0 }), unlimited, true)).toBe('exit');
+  expect(outcomeOf(ended('guest-ended', 9, { oomKills: 1 }), unlimited, true)).toBe('out-of-memory');
 });
 
 it('takes SIGXCPU for the cpu limit only when there is one and it was used up', () => {
   const limited = { limits: { ...unlimited.limits, cpuTimeMs: 1000 } };
   const used = { cpuUserUs: 900_000, cpuSystemUs: 200_000 };
-  expect(outcomeOf(ended('guest-ended', 24, used), limited)).toBe('cpu-limit');
-  expect(outcomeOf(ended('guest-ended', 24, used), unlimited)).toBe('exit');
-  expect(outcomeOf(ended('guest-ended', 24, { cpuUserUs: 1000, cpuSystemUs: 0 }), limited)).toBe('exit');
-  expect(outcomeOf(ended('guest-ended', 3 << 8, used), limited)).toBe('exit');
+  expect(outcomeOf(ended('guest-ended', 24, used), limited, true)).toBe('cpu-limit');
+  expect(outcomeOf(ended('guest-ended', 24, used), unlimited, true)).toBe('exit');
+  expect(outcomeOf(ended('guest-ended', 24, { cpuUserUs: 1000, cpuSystemUs: 0 }), limited, true)).toBe('exit');
+  expect(outcomeOf(ended('guest-ended', 3 << 8, used), limited, true)).toBe('exit');
 });
 
 it('reads a wait status', () => {

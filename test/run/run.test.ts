@@ -66,7 +66,7 @@ describe('how a guest ends', () => {
 
 describe('a command that cannot be started', () => {
   it.each(['/does/not/exist', 'no-such-command-anywhere'])('%s is a spawn-error with ENOENT', async (command) => {
-    const result = await run(command, []);
+    const result = await run(command, [], { env: { PATH: '/usr/bin:/bin' } });
     expectOutcome(result, 'spawn-error');
     expect(result.errorMessage).toContain('ENOENT');
     expect(result.error).toMatchObject({ code: 'command-not-found', errno: 'ENOENT' });
