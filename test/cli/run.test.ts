@@ -202,7 +202,7 @@ describe('what it sees', () => {
 describe('--json', () => {
   const FIELDS = [
     'outcome', 'exitCode', 'signal', 'stdout', 'stderr', 'stdoutTruncated', 'stderrTruncated', 'durationMs', 'cwd',
-    'cwdOwnedBySandbox', 'nodeHeapMbApplied', 'errorMessage', 'error', 'usage', 'enforcement', 'connections',
+    'cwdOwnedBySandbox', 'nodeHeapMbApplied', 'errorMessage', 'error', 'usage', 'enforcement', 'connections', 'connectionsOmitted',
   ];
 
   it('prints exactly one document, and nothing else anywhere', async () => {

@@ -108,11 +108,13 @@ describe('Gateway', () => {
 
   it('logs what the kernel refused, when told', async () => {
     const { gateway } = await start({ options: { allow: ['api.test'] }, dns: local, dialled: { 'api.test': [] } });
-    gateway.refusedByKernel('127.18.1.0', 22);
-    gateway.refusedByKernel('1.1.1.1', 443);
+    gateway.refusedByKernel({ protocol: 'tcp', address: '127.18.1.0', port: 22 });
+    gateway.refusedByKernel({ protocol: 'tcp', address: '1.1.1.1', port: 443 });
+    gateway.refusedByKernel({ protocol: 'udp', address: '8.8.8.8', port: 53 });
     expect(gateway.connections).toMatchObject([
       { host: 'api.test', port: 22, address: null, verdict: 'refused', reason: 'port 22 of this host is not in the allowlist' },
       { host: '1.1.1.1', port: 443, address: '1.1.1.1', verdict: 'refused', reason: 'not in the allowlist' },
+      { host: '8.8.8.8', port: 53, address: '8.8.8.8', verdict: 'refused', reason: 'UDP is not relayed' },
     ]);
   });
 

@@ -64,6 +64,11 @@ describe('records', () => {
     expect(decodeRecord(record({ kind: 3, waitStatus: -1 }))).toMatchObject({ cause: 'guest-ended', waitStatus: null });
   });
 
+  it('reads whether there are sockets for IPv6', () => {
+    expect(decodeRecord(record({ kind: 4, waitStatus: 1 }))).toEqual({ kind: 'sockets', hasIpv6: true });
+    expect(decodeRecord(record({ kind: 4, waitStatus: 0 }))).toEqual({ kind: 'sockets', hasIpv6: false });
+  });
+
   it('marks a detail that was cut inside a character', () => {
     const detail = Buffer.concat([Buffer.from('open /ä'), Buffer.from([0xc3])]);
     expect(decodeRecord(record({ kind: 1, detail }))).toMatchObject({ detail: 'open /ä…' });
@@ -80,10 +85,10 @@ describe('records', () => {
     ['short', record({ kind: 2 }).subarray(0, -1)],
     ['long', Buffer.concat([record({ kind: 2 }), Buffer.alloc(1)])],
     ['of kind 0', record({ kind: 0 })],
-    ['of an unknown kind', record({ kind: 4 })],
+    ['of an unknown kind', record({ kind: 5 })],
     ['with an unknown stage', record({ kind: 1, stage: stages.length })],
     ['with a negative errno', record({ kind: 1, error: -1 })],
-    ['with an unknown fence bit', record({ kind: 2, fences: 1 << 10 })],
+    ['with an unknown fence bit', record({ kind: 2, fences: 1 << fenceBits.length })],
     ['with the highest fence bit', record({ kind: 2, fences: 2 ** 31 })],
     ['with an unknown cause', record({ kind: 3, cause: 7 })],
     ['with a detail that does not end', record({ kind: 1, detail: 'x'.repeat(160) })],
@@ -94,7 +99,7 @@ describe('records', () => {
   it('throws nothing but a RecordError, whatever comes', () => {
     const bytes = fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.uint8Array({ minLength: RECORD_BYTES, maxLength: RECORD_BYTES }));
     fc.assert(
-      fc.property(bytes, fc.integer({ min: 0, max: 4 }), (message, kind) => {
+      fc.property(bytes, fc.integer({ min: 0, max: 5 }), (message, kind) => {
         if (message.length > 3) new DataView(message.buffer).setUint32(0, kind, true);
         try {
           decodeRecord(message);
