@@ -8,15 +8,17 @@ import { makeScratch } from './scratch.mjs';
 import { copyTree, ordinaryUid, projectRoot } from './tree.mjs';
 import { readReport, vitestCommand } from './vitest.mjs';
 
+const deadlineMs = 600_000;
+
 const become = ['setpriv', '--reuid', `${ordinaryUid}`, '--regid', `${ordinaryUid}`, '--clear-groups', '--inh-caps=-all'];
 
 /** @type {import('./lanes.mjs').Lane['run']} */
-export async function runAsSelf({ filters, signal, deadlineMs }) {
+export async function runAsSelf({ filters, signal }) {
   const directory = makeScratch(os.tmpdir());
   const report = path.join(directory, 'report.json');
   try {
     const [program, ...args] = vitestCommand({ project: projectRoot, report, filters });
-    const { exitCode } = await run(program, args, { cwd: projectRoot, signal, deadlineMs });
+    const { exitCode } = await run(program, args, { cwd: projectRoot, signal });
     return { exitCode, tests: readReport(report, projectRoot) };
   } finally {
     rmSync(directory, { recursive: true, force: true });
@@ -24,7 +26,7 @@ export async function runAsSelf({ filters, signal, deadlineMs }) {
 }
 
 /** @type {import('./lanes.mjs').Lane['run']} */
-export async function runAsOrdinaryUser({ filters, signal, deadlineMs }) {
+export async function runAsOrdinaryUser({ filters, signal }) {
   const directory = makeScratch(reachableTemporary());
   const [project, home, temporary] = ['project', 'home', 'tmp'].map((name) => path.join(directory, name));
   const report = path.join(directory, 'home', 'report.json');
@@ -40,7 +42,7 @@ export async function runAsOrdinaryUser({ filters, signal, deadlineMs }) {
     const join = 'while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs" || exit 1; shift; done; shift; exec "$@"';
     const command = [...become, '--pdeathsig', 'KILL', ...vitestCommand({ project, report, filters })];
     const env = { HOME: home, TMPDIR: temporary, USER: undefined, LOGNAME: undefined, ...cgroups.env };
-    const { exitCode } = await run('sh', ['-c', join, 'sh', ...cgroups.join, '--', ...command], { cwd: project, env, signal, deadlineMs });
+    const { exitCode } = await run('sh', ['-c', join, 'sh', ...cgroups.join, '--', ...command], { cwd: project, env, signal });
     return { exitCode, tests: readReport(report, project) };
   } finally {
     await cgroups?.remove();
@@ -64,7 +66,8 @@ function reachable(file) {
   return exitCode === 0;
 }
 
-async function run(program, args, { cwd, env, signal, deadlineMs }) {
+// These lanes run alone: the terminal is theirs.
+async function run(program, args, { cwd, env, signal }) {
   const result = await execa(program, args, {
     cwd, env, stdin: 'ignore', stdout: 'inherit', stderr: 'inherit', reject: false, cancelSignal: signal,
     timeout: deadlineMs, forceKillAfterDelay: 10_000,

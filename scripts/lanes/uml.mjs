@@ -19,7 +19,7 @@ const gibibyte = 2 ** 30;
 const searchPath = [process.env.PATH, '/usr/sbin', '/sbin'].join(':');
 
 /** Debian packages that this needs, by a program of each. */
-export const umlPackages = { 'linux.uml': 'user-mode-linux', mke2fs: 'e2fsprogs', ip: 'iproute2', setpriv: 'util-linux', unshare: 'util-linux' };
+export const umlPackages = { 'linux.uml': 'user-mode-linux', mke2fs: 'e2fsprogs', ip: 'iproute2', modprobe: 'kmod', setpriv: 'util-linux', unshare: 'util-linux' };
 
 /** Why no machine can be started here, or null. */
 export function umlMissing() {
@@ -134,10 +134,15 @@ async function main() {
     console.error(missing ?? 'usage: node scripts/lanes/uml.mjs [--user] [--seconds N] -- command args…');
     return 2;
   }
-  return runInUml({
-    command: positionals, asUser: values.user, deadlineMs: Number(values.seconds) * 1000, signal: abortOnSignals(),
-    onOutput: (chunk) => process.stdout.write(chunk),
-  });
+  try {
+    return await runInUml({
+      command: positionals, asUser: values.user, deadlineMs: Number(values.seconds) * 1000, signal: abortOnSignals(),
+      onOutput: (chunk) => process.stdout.write(chunk),
+    });
+  } catch (error) {
+    console.error(error.message);
+    return process.exitCode || 1;
+  }
 }
 
 if (import.meta.filename === path.resolve(process.argv[1] ?? '')) process.exitCode = await main();

@@ -7,7 +7,7 @@ import path from 'node:path';
  *   Node takes 0.7 s to start, so one worker for all files, and more time for each test.
  */
 export function vitestCommand({ project, report, filters, slow = false }) {
-  const pace = slow ? ['--no-isolate', '--maxWorkers=1', '--testTimeout=240000', '--hookTimeout=600000'] : [];
+  const pace = slow ? ['--no-isolate', '--maxWorkers=1', '--testTimeout=120000', '--hookTimeout=240000', '--slowTestThreshold=10000'] : ['--slowTestThreshold=3000'];
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
   return [process.execPath, path.join(project, 'node_modules/vitest/vitest.mjs'), 'run', ...reporters, ...pace, ...filters];
 }

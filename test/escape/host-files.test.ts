@@ -1,4 +1,4 @@
-import { renameSync, symlinkSync } from 'node:fs';
+import { chmodSync, chownSync, renameSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 
 import { belongsHere } from '../support/skip.js';
@@ -16,6 +16,9 @@ interface Secret {
   file: string;
   word: string;
 }
+
+const nobody = 65_534;
+const group = 54_321;
 
 const withSecret = (lab: Lab): Secret => lab.secret();
 const theGrant = withOptions<Secret>('its directory granted', ({ directory }) => ({ filesystem: { read: [directory] } }));
@@ -162,6 +165,37 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
     control: {
       down: 'outside any sandbox, in the same session',
       run: ({ command, args }, _options, { name, word }, lab) => lab.outside(lab.attack('with-session-key', name, word, command, ...args)),
+    },
+    escaped: gotIt,
+  }),
+  attack({
+    title: "The host's session keyring cannot be linked by its number",
+    open: 'a guest of the same uid may link it; only a filter on keyctl can refuse that',
+    requires: (context) => belongsHere(context, !whereAmI().root, 'as an ordinary user: the guest of a root host has a uid of its own'),
+    ground: () => ({ name: `ringfence-test-${randomWord()}`, word: randomWord() }),
+    guest: (lab, { name }) => lab.attack('link-session', 'KEYRING', name),
+    inside: (guest, _options, { name, word }, lab) => runInChildHost(lab, guest, { through: [lab.program, 'with-session-key', name, word] }),
+    control: {
+      down: 'outside any sandbox, in a session of its own',
+      run: ({ command, args }, _options, { name, word }, lab) => lab.outside(lab.attack('with-session-key', name, word, command, ...args)),
+    },
+    escaped: gotIt,
+  }),
+  attack({
+    title: 'A file that only a group of the host process may read cannot be read',
+    requires: (context) => belongsHere(context, whereAmI().root, 'as root: nobody else can join a group'),
+    ground(lab) {
+      const secret = lab.secret();
+      chownSync(secret.file, nobody - 1, group);
+      chmodSync(secret.file, 0o640);
+      return secret;
+    },
+    guest: (lab, { file }) => lab.attack('paths', file),
+    inside: (guest, _options, { directory }, lab) => runInChildHost(lab, guest, { through: ['setpriv', `--groups=0,${group}`, '--'], read: [directory] }),
+    control: {
+      down: 'outside any sandbox, as nobody in that group',
+      run: ({ command, args }, _options, _ground, lab) =>
+        lab.outside({ command: 'setpriv', args: [`--reuid=${nobody}`, `--regid=${nobody}`, `--groups=${group}`, '--', command, ...args] }),
     },
     escaped: gotIt,
   }),

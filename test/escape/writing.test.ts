@@ -1,7 +1,10 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
+import { whereAmI } from '../support/lane.js';
+import { belongsHere } from '../support/skip.js';
 import { attack, attackClass } from './support/attack.js';
+import { runInChildHost } from './support/child-host.js';
 import { aimedAt, outside, withCapabilities, withOptions } from './support/controls.js';
 import { openDirectory } from './support/lab.js';
 import type { Lab } from './support/lab.js';
@@ -30,6 +33,13 @@ const readOnly = ({ kept }: Ground) => ({ filesystem: { read: [kept] } });
 const bothSides = ({ kept, open }: Ground) => ({ filesystem: { read: [kept], write: [open] } });
 const writable = withOptions('the directory granted for writing', ({ kept }: Ground) => ({ filesystem: { read: [], write: [kept] } }));
 const noBorder = withOptions('both in one writable grant', ({ directory }: Ground) => ({ filesystem: { read: [], write: [directory] } }));
+
+/** Starts a command in a mount namespace of its own, with the writable `open` mounted on `kept/sub`. */
+const mountBelow = ({ kept, open }: Ground): string[] => [
+  ...['unshare', '--mount', 'sh', '-c'],
+  `umask 0 && echo x > ${open}/file && mkdir ${open}/sub && mount --bind ${open} ${kept}/sub && exec "$@"`,
+  'sh',
+];
 
 attackClass({ name: 'writing outside the grants', program: 'writes.c' }, [
   attack({
@@ -82,6 +92,17 @@ attackClass({ name: 'writing outside the grants', program: 'writes.c' }, [
     options: ({ directory, kept }) => ({ filesystem: { read: [kept], write: [directory] } }),
     control: withOptions('without the read-only grant', () => ({ filesystem: { read: [] } })),
     escaped: (_attempt, { file }) => contentOf(file) !== 'as it was',
+  }),
+  attack({
+    title: 'What is mounted below a read-only grant is read-only too',
+    requires: (context) => belongsHere(context, whereAmI().root, 'as root: nobody else mounts anything'),
+    ground,
+    guest: (lab, { kept }) => lab.attack('change', `${kept}/sub`),
+    inside: (guest, _options, on, lab) => runInChildHost(lab, guest, { through: mountBelow(on), read: [on.kept] }),
+    control: {
+      down: 'the directory granted for writing',
+      run: (guest, _options, on, lab) => runInChildHost(lab, guest, { through: mountBelow(on), write: [on.kept] }),
+    },
   }),
   attack({
     title: 'A working directory given as read-only cannot be changed',

@@ -24,15 +24,15 @@ export function hostEnvironment(): Record<string, string> {
 
 /**
  * Runs the guest in a sandbox of a host that is started by another command, in another directory or with other variables.
- * @param about `through` is the command that starts the host
+ * @param about `through` is the command that starts the host; `read` and `write` are granted
  */
 export async function runInChildHost(
   lab: Lab,
   { command, args }: Guest,
-  about: { through?: string[]; cwd?: string; env?: Record<string, string> },
+  about: { through?: string[]; cwd?: string; env?: Record<string, string>; read?: string[]; write?: string[] },
 ): Promise<Attempt> {
-  const { through = [], env, ...options } = about;
-  const host = childHost({ runs: [{ command, args, timeoutMs: patience(20_000), filesystem: { read: [lab.program] } }] });
+  const { through = [], read = [], write = [], env, ...options } = about;
+  const host = childHost({ runs: [{ command, args, timeoutMs: patience(20_000), filesystem: { read: [...read, lab.program], write } }] });
   const [first = '', ...rest] = [...through, host.command, ...host.args];
   const { stdout, words } = await lab.outside({ command: first, args: rest }, { timeoutMs: patience(30_000), env: { ...hostEnvironment(), ...env }, ...options });
   const [line = ''] = stdout.split('\n');
