@@ -57,7 +57,7 @@ describe('how a guest ends', () => {
     ]);
     for (const result of results) {
       expect(Object.keys(result).sort()).toEqual(Object.keys(results[0] as object).sort());
-      expect(Object.keys(result.enforcement).sort()).toEqual(['cpu', 'filesystem', 'identity', 'memory', 'network', 'privileges', 'processes', 'syscalls']);
+      expect(Object.keys(result.enforcement).sort()).toEqual(['cpu', 'filesystem', 'identity', 'memory', 'network', 'pids', 'privileges', 'syscalls']);
       expect(result.errorMessage !== '').toBe(result.outcome === 'spawn-error');
       expect(result.error !== null).toBe(result.outcome === 'spawn-error');
     }
@@ -450,7 +450,7 @@ describe('what the kernel holds it to', () => {
 
   it('reports what was in force, and no more', async () => {
     const { enforcement } = await sh('exit 0');
-    for (const fence of ['privileges', 'identity', 'filesystem', 'network', 'processes', 'memory'] as const) {
+    for (const fence of ['privileges', 'identity', 'filesystem', 'network', 'pids', 'memory'] as const) {
       expect(enforcement[fence], fence).toMatchObject({ status: 'enforced' });
     }
     expect(enforcement.cpu).toEqual({ status: 'disabled', by: 'no limit asked for' });
