@@ -9,6 +9,7 @@
 
 #include "filters.h"
 #include "install.h"
+#include "landlock.h"
 #include "privileges.h"
 #include "report.h"
 
@@ -56,12 +57,19 @@ bool Verify(const Plan& plan, uint32_t* fences) {
   return true;
 }
 
+template <size_t N>
+bool Install(const sock_filter (&program)[N]) {
+  return InstallFilter(program, N);
+}
+
 // Last of all: it forbids what the stages above call.
 bool ApplyFilter(const Plan& plan) {
   switch (plan.filter) {
     case Filter::kNone: return true;
-    case Filter::kDefault: return InstallFilter(kDefaultFilter, sizeof kDefaultFilter / sizeof *kDefaultFilter);
-    case Filter::kNoInet: return InstallFilter(kNoInetFilter, sizeof kNoInetFilter / sizeof *kNoInetFilter);
+    case Filter::kDefault: return Install(kDefaultFilter);
+    case Filter::kNoInet: return Install(kNoInetFilter);
+    case Filter::kNoNamespaces: return Install(kNoNamespacesFilter);
+    case Filter::kNoNamespacesInet: return Install(kNoNamespacesInetFilter);
     case Filter::kOwn: return InstallFilter(reinterpret_cast<const sock_filter*>(plan.program), plan.programLength);
   }
   errno = EINVAL;
@@ -84,6 +92,8 @@ void RunGuest(const Plan& plan, uint32_t fences, GuestFailure* failure) {
   ready = ready && ApplyResourceLimits(plan);
   if (ready && chdir(plan.cwd) != 0) ready = Fail(Stage::kWorkingDirectory, errno, "chdir", plan.cwd);
   ready = ready && Verify(plan, &fences);
+  int landlockAbi = 0;
+  ready = ready && ApplyLandlock(plan, &landlockAbi);
   if (!ready) _exit(1);
   ResetSignals();
   // Everything above 2 goes with the execve, which still needs the socket to tell of its own failure.
@@ -91,8 +101,9 @@ void RunGuest(const Plan& plan, uint32_t fences, GuestFailure* failure) {
     Fail(Stage::kExec, errno, "close_range");
     _exit(1);
   }
+  if (landlockAbi > 0) fences |= kFenceLandlock;
   if (plan.filter != Filter::kNone) fences |= kFenceSystemCalls;
-  SendReady(fences);
+  SendReady(fences, landlockAbi);
   if (!ApplyFilter(plan)) {
     *failure = {Stage::kSystemCalls, errno, "seccomp"};
     _exit(126);

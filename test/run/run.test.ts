@@ -58,7 +58,7 @@ describe('how a guest ends', () => {
     ]);
     for (const result of results) {
       expect(Object.keys(result).sort()).toEqual(Object.keys(results[0] as object).sort());
-      expect(Object.keys(result.enforcement).sort()).toEqual(['cpu', 'filesystem', 'identity', 'memory', 'network', 'pids', 'privileges', 'syscalls']);
+      expect(Object.keys(result.enforcement).sort()).toEqual(['cpu', 'filesystem', 'identity', 'landlock', 'memory', 'network', 'pids', 'privileges', 'syscalls']);
       expect(result.errorMessage !== '').toBe(result.outcome === 'spawn-error');
       expect(result.error !== null).toBe(result.outcome === 'spawn-error');
     }
