@@ -2,16 +2,30 @@ import { closeAll } from '../launcher/descriptors.js';
 import type { Native } from '../launcher/native.js';
 import type { EgressLog, SandboxGateway } from '../egress/serve-sandbox.js';
 import type { Policy } from '../egress/policy.js';
+import type { RunOptions } from './options.js';
 
-export interface RunEgressInput {
-  policy: Policy;
-  /** The plan's ports. */
-  ports: readonly number[];
-  native: Native;
+interface Listeners {
   /** `policy.onConnection` threw. */
   onThrow(error: unknown): void;
   /** The sandbox's sockets cannot be served. */
   onBroken(error: Error): void;
+}
+
+export interface RunEgressInput extends Listeners {
+  policy: Policy;
+  /** The plan's ports. */
+  ports: readonly number[];
+  native: Native;
+}
+
+/** What one run needs to serve its allowlist; null where it has none, or shares the host's network. */
+export function egressOf(
+  { options, egressPorts, native }: { options: Pick<RunOptions, 'network'>; egressPorts?: readonly number[] | null; native: Native },
+  listeners: Listeners,
+): RunEgress | null {
+  const { network: policy } = options;
+  if (typeof policy === 'string' || egressPorts === undefined || egressPorts === null) return null;
+  return new RunEgress({ policy, ports: egressPorts, native, ...listeners });
 }
 
 /** The allowlisted network of one run, from the launcher's sockets to the log. */
