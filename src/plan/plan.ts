@@ -14,10 +14,17 @@ export interface Plan {
   argv: string[];
   env: Record<string, string>;
   /** Ports that an allowlisted network listens on, in the sandbox's network namespace; null: no allowlist. */
-  egressPorts: number[] | null;
+  egressPorts: EgressPort[] | null;
   filter: SystemCallFilter;
   /** In order of mounting: parents before what lies below them. */
   mounts: Mount[];
+}
+
+/** A port, and the families in which the host listens on it: one at least. */
+export interface EgressPort {
+  port: number;
+  ipv4: boolean;
+  ipv6: boolean;
 }
 
 export interface Namespaces {

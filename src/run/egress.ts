@@ -13,19 +13,16 @@ interface Listeners {
 
 export interface RunEgressInput extends Listeners {
   policy: Policy;
-  /** The plan's ports. */
-  ports: readonly number[];
   native: Native;
 }
 
 /** What one run needs to serve its allowlist; null where it has none, or shares the host's network. */
 export function egressOf(
-  { options, egressPorts, native }: { options: Pick<RunOptions, 'network'>; egressPorts?: readonly number[] | null; native: Native },
+  { options, hasAllowlist, native }: { options: Pick<RunOptions, 'network'>; hasAllowlist?: boolean; native: Native },
   listeners: Listeners,
 ): RunEgress | null {
   const { network: policy } = options;
-  if (typeof policy === 'string' || egressPorts === undefined || egressPorts === null) return null;
-  return new RunEgress({ policy, ports: egressPorts, native, ...listeners });
+  return typeof policy === 'string' || hasAllowlist !== true ? null : new RunEgress({ policy, native, ...listeners });
 }
 
 /** The allowlisted network of one run, from the launcher's sockets to the log. */
@@ -58,9 +55,9 @@ export class RunEgress {
   }
 
   async #open(descriptors: readonly number[], hasIpv6: boolean): Promise<SandboxGateway> {
-    const { policy, ports, native, onThrow } = this.#input;
+    const { policy, native, onThrow } = this.#input;
     // Loaded already by whoever compiled the policy.
     const { serveSandbox } = await import('../egress/serve-sandbox.js');
-    return serveSandbox({ descriptors, hasIpv6, ports }, { policy, watchPackets: native.watchPackets, onThrow });
+    return serveSandbox({ descriptors, hasIpv6 }, { policy, watchPackets: native.watchPackets, onThrow });
   }
 }

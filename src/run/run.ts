@@ -82,7 +82,7 @@ async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRu
       native: native(),
       launcher: locateLauncher(),
       plan: planned.encoded,
-      egressPorts: planned.plan.egressPorts,
+      hasAllowlist: planned.plan.egressPorts !== null,
       options,
       aborts: host.aborts,
       missing: (verified) => missingFences(options, planned.plan, verified),

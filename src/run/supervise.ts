@@ -33,8 +33,8 @@ export interface SuperviseInput {
   /** The encoded plan. */
   plan: Uint8Array;
   options: RunOptions;
-  /** The plan's; null where there is no allowlist to serve. */
-  egressPorts?: readonly number[] | null;
+  /** Whether the launcher was asked for the sockets of an allowlist. */
+  hasAllowlist?: boolean;
   aborts: AbortFan;
   /** How long the launcher may take to do what it was told, before the next harder means. Default: 5000. */
   patienceMs?: number;

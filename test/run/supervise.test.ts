@@ -17,20 +17,19 @@ const launcher = compileFixture('faulty-launcher.cc', { flags: ['-std=c++17'] })
 interface Extra {
   options?: Partial<SandboxOptions>;
   required?: FenceBit[];
-  /** Absent: no allowlist. */
-  egressPorts?: number[];
+  hasAllowlist?: boolean;
   patienceMs?: number;
 }
 
 /** Supervises a launcher that does these lines. */
-function play(script: string[], { options = {}, required = [], egressPorts, patienceMs = 5000 }: Extra = {}): Promise<Ending> {
-  const network = egressPorts === undefined ? 'none' : compilePolicy({ allow: ['a.test:443', '[2606:4700::1]:443'] });
+function play(script: string[], { options = {}, required = [], hasAllowlist = false, patienceMs = 5000 }: Extra = {}): Promise<Ending> {
+  const network = !hasAllowlist ? 'none' : compilePolicy({ allow: ['a.test:443', '[2606:4700::1]:443'] });
   return supervise({
     native: native(),
     launcher,
     plan: Buffer.from(`${script.join('\n')}\n`),
     options: { ...validateOptions({ command: '/guest', args: [], timeoutMs: 20_000, ...options }), network },
-    egressPorts: egressPorts ?? null,
+    hasAllowlist,
     aborts: new AbortFan(),
     patienceMs,
     missing: (verified) => required.filter((bit) => !verified.has(bit)),
@@ -129,12 +128,12 @@ it('does not let an abort after the end change the outcome', async () => {
 });
 
 describe('the sockets of an allowlist', () => {
-  const egressPorts = [443];
+  const hasAllowlist = true;
 
   it('are served until the launcher has gone, and leave nothing', async () => {
-    await play(['sockets 5', 'ready 0', 'ended 0', 'exit 0'], { egressPorts });
+    await play(['sockets 5', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
     const before = leftovers();
-    const ending = await play(['sockets 5', 'ready 0', 'ended 0', 'exit 0'], { egressPorts });
+    const ending = await play(['sockets 5', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
     expect(ending).toMatchObject({ outcome: 'exit', unserved: null, egress: { connections: [], omitted: 0 } });
     expect(newLeftovers(before, leftovers())).toEqual({});
   });
@@ -145,9 +144,9 @@ describe('the sockets of an allowlist', () => {
     ['of which too many came', 'sockets 7', 'host-out-of-descriptors'],
   ])('%s end the run, and are closed', async (_, sockets, code) => {
     const script = [sockets, 'command', 'ready 0', 'ended 0x100', 'exit 0'];
-    await play(script, { egressPorts });
+    await play(script, { hasAllowlist });
     const before = leftovers();
-    const ending = await play(script, { egressPorts });
+    const ending = await play(script, { hasAllowlist });
     expect(ending.outcome).toBe('spawn-error');
     expect(ending.stdout.text()).toBe('kill\n');
     expect(codeOf(ending)).toBe(code);
@@ -156,14 +155,14 @@ describe('the sockets of an allowlist', () => {
 
   it('that come twice are served once', async () => {
     const before = leftovers();
-    const ending = await play(['sockets 5', 'sockets 5', 'ready 0', 'ended 0', 'exit 0'], { egressPorts });
+    const ending = await play(['sockets 5', 'sockets 5', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
     expect(ending.outcome).toBe('exit');
     expect(newLeftovers(before, leftovers())).toEqual({});
   });
 
   it('that nobody asked for, or that do not come, are no protocol', async () => {
     const before = leftovers();
-    for (const ending of [await play(['sockets 5', 'command', 'exit 0']), await play(['ready 0', 'command', 'exit 0'], { egressPorts })]) {
+    for (const ending of [await play(['sockets 5', 'command', 'exit 0']), await play(['ready 0', 'command', 'exit 0'], { hasAllowlist })]) {
       expect(ending.outcome).toBe('spawn-error');
       expect(codeOf(ending)).toBe('launcher-protocol');
       expect(ending.stdout.text()).toBe('hung up\n');
@@ -173,8 +172,8 @@ describe('the sockets of an allowlist', () => {
 
   it('are closed when the launcher fails after them', async () => {
     const before = leftovers();
-    expect((await play(['sockets 5', 'failure 3', 'exit 1'], { egressPorts })).outcome).toBe('spawn-error');
-    expect((await play(['sockets 5', 'raise 9'], { egressPorts })).outcome).toBe('spawn-error');
+    expect((await play(['sockets 5', 'failure 3', 'exit 1'], { hasAllowlist })).outcome).toBe('spawn-error');
+    expect((await play(['sockets 5', 'raise 9'], { hasAllowlist })).outcome).toBe('spawn-error');
     expect(newLeftovers(before, leftovers())).toEqual({});
   });
 });
