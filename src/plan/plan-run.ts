@@ -140,5 +140,5 @@ function planNamespaces(network: boolean, dropped: ReadonlySet<Fence>): Namespac
   const mount = !dropped.has('filesystem');
   // The pid namespace ends every process with the run: it stays, without the limit, unless no namespace can be had at all.
   const any = user || mount;
-  return { user, mount, pid: any || !dropped.has('processes'), network, ipc: any, uts: any, cgroup: any };
+  return { user, mount, pid: any || !dropped.has('pids'), network, ipc: any, uts: any, cgroup: any };
 }

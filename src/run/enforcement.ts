@@ -15,7 +15,7 @@ const BITS: Record<Fence, readonly FenceBit[]> = {
   identity: ['identity'],
   filesystem: ['filesystem'],
   network: ['network'],
-  processes: ['process-tree', 'process-limit'],
+  pids: ['process-tree', 'process-limit'],
   memory: ['memory'],
   cpu: ['cpu'],
   syscalls: ['system-calls'],
@@ -80,7 +80,7 @@ function mechanismOf(fence: Fence, options: RunOptions, plan: Plan): string {
       return 'mntns, pivot_root';
     case 'network':
       return plan.egressPorts === null ? 'netns' : 'netns, allowlist';
-    case 'processes':
+    case 'pids':
       return `pidns, ${cgroup}`;
     case 'memory':
       return cgroup;

@@ -213,7 +213,7 @@ describe('--json', () => {
     const result = JSON.parse(stdout) as Record<string, unknown>;
     expect(Object.keys(result).sort()).toEqual([...FIELDS].sort());
     expect(result).toMatchObject({ outcome: 'exit', exitCode: 3, stdout: 'out\n', stderr: 'err\n', connections: [] });
-    for (const fence of ['privileges', 'identity', 'filesystem', 'network', 'processes', 'memory']) {
+    for (const fence of ['privileges', 'identity', 'filesystem', 'network', 'pids', 'memory']) {
       expect(result['enforcement']).toMatchObject({ [fence]: { status: 'enforced' } });
     }
   });

@@ -6,7 +6,7 @@ import { withOptions } from './support/controls.js';
 
 const usedMs = ({ result }: Attempt): number => (result?.usage.cpuUserMs ?? 0) + (result?.usage.cpuSystemMs ?? 0);
 
-attackClass({ name: 'cpu limits', program: 'quotas.c', flags: ['-pthread'] }, [
+attackClass({ name: 'cpu limits', program: 'quotas.c', flags: ['-pthread'], besideFilter: true }, [
   attack({
     title: 'Many busy processes share one quota',
     guest: (lab) => lab.attack('burn', '8', '3000'),

@@ -135,7 +135,7 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
     title: 'Of the descriptors that a host has open for its children none reaches the guest',
     ground: withSecret,
     guest: (lab) => lab.attack('descriptors', 'secret'),
-    inside: (guest, _options, { directory }, lab) => runInChildHost(lab, guest, { through: ['bash', '-c', openMany(directory), 'bash'] }),
+    inside: (guest, options, { directory }, lab) => runInChildHost(lab, guest, options, { through: ['bash', '-c', openMany(directory), 'bash'] }),
     control: {
       down: 'started by a shell that has them open',
       run: ({ command, args }, _options, { directory }, lab) =>
@@ -147,21 +147,21 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
     title: "The host's working directory is not the guest's",
     ground: withSecret,
     guest: (lab) => lab.attack('relative', 'secret'),
-    inside: (guest, _options, { directory }, lab) => runInChildHost(lab, guest, { cwd: directory }),
+    inside: (guest, options, { directory }, lab) => runInChildHost(lab, guest, options, { cwd: directory }),
     control: outside(({ directory }: Secret) => ({ cwd: directory })),
     escaped: gotIt,
   }),
   attack({
     title: "The host's environment is not the guest's",
     guest: (lab) => lab.attack('environment', 'CANARY'),
-    inside: (guest, _options, _ground, lab) => runInChildHost(lab, guest, { env: { CANARY: 'sings' } }),
+    inside: (guest, options, _ground, lab) => runInChildHost(lab, guest, options, { env: { CANARY: 'sings' } }),
     control: outside(() => ({ env: { CANARY: 'sings' } })),
   }),
   attack({
     title: "A key in the host's session keyring cannot be read",
     ground: () => ({ name: `ringfence-test-${randomWord()}`, word: randomWord() }),
     guest: (lab, { name }) => lab.attack('read-session-key', name),
-    inside: (guest, _options, { name, word }, lab) => runInChildHost(lab, guest, { through: [lab.program, 'with-session-key', name, word] }),
+    inside: (guest, options, { name, word }, lab) => runInChildHost(lab, guest, options, { through: [lab.program, 'with-session-key', name, word] }),
     control: {
       down: 'outside any sandbox, in the same session',
       run: ({ command, args }, _options, { name, word }, lab) => lab.outside(lab.attack('with-session-key', name, word, command, ...args)),
@@ -170,11 +170,11 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
   }),
   attack({
     title: "The host's session keyring cannot be linked by its number",
-    open: 'a guest of the same uid may link it; only a filter on keyctl can refuse that',
+    filterOnly: true,
     requires: (context) => belongsHere(context, !whereAmI().root, 'as an ordinary user: the guest of a root host has a uid of its own'),
     ground: () => ({ name: `ringfence-test-${randomWord()}`, word: randomWord() }),
     guest: (lab, { name }) => lab.attack('link-session', 'KEYRING', name),
-    inside: (guest, _options, { name, word }, lab) => runInChildHost(lab, guest, { through: [lab.program, 'with-session-key', name, word] }),
+    inside: (guest, options, { name, word }, lab) => runInChildHost(lab, guest, options, { through: [lab.program, 'with-session-key', name, word] }),
     control: {
       down: 'outside any sandbox, in a session of its own',
       run: ({ command, args }, _options, { name, word }, lab) => lab.outside(lab.attack('with-session-key', name, word, command, ...args)),
@@ -191,7 +191,8 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
       return secret;
     },
     guest: (lab, { file }) => lab.attack('paths', file),
-    inside: (guest, _options, { directory }, lab) => runInChildHost(lab, guest, { through: ['setpriv', `--groups=0,${group}`, '--'], read: [directory] }),
+    options: ({ directory }) => ({ filesystem: { read: [directory] } }),
+    inside: (guest, options, _ground, lab) => runInChildHost(lab, guest, options, { through: ['setpriv', `--groups=0,${group}`, '--'] }),
     control: {
       down: 'outside any sandbox, as nobody in that group',
       run: ({ command, args }, _options, _ground, lab) =>

@@ -147,7 +147,7 @@ attackClass({ name: 'gaining privileges', program: 'privileges.c' }, [
     title: "The host's own limit for real-time priorities is not handed on",
     requires: (context) => belongsHere(context, mayRaiseLimits(), 'where limits may be raised (CAP_SYS_RESOURCE)'),
     guest: (lab) => lab.attack('real-time'),
-    inside: (guest, _options, _ground, lab) => runInChildHost(lab, guest, { through: raised }),
+    inside: (guest, options, _ground, lab) => runInChildHost(lab, guest, options, { through: raised }),
     control: {
       down: 'outside any sandbox, as nobody, with that limit',
       run: ({ command, args }, _options, _ground, lab) => {

@@ -98,10 +98,11 @@ attackClass({ name: 'writing outside the grants', program: 'writes.c' }, [
     requires: (context) => belongsHere(context, whereAmI().root, 'as root: nobody else mounts anything'),
     ground,
     guest: (lab, { kept }) => lab.attack('change', `${kept}/sub`),
-    inside: (guest, _options, on, lab) => runInChildHost(lab, guest, { through: mountBelow(on), read: [on.kept] }),
+    inside: (guest, options, on, lab) => runInChildHost(lab, guest, options, { through: mountBelow(on) }),
+    options: readOnly,
     control: {
       down: 'the directory granted for writing',
-      run: (guest, _options, on, lab) => runInChildHost(lab, guest, { through: mountBelow(on), write: [on.kept] }),
+      run: (guest, options, on, lab) => runInChildHost(lab, guest, { ...options, filesystem: { write: [on.kept] } }, { through: mountBelow(on) }),
     },
   }),
   attack({

@@ -26,7 +26,7 @@ const CLOSED = `mount umount2 pivot_root move_mount open_tree fsopen fsconfig fs
   sethostname setdomainname`.split(/\s+/);
 const OPEN = `read write openat close mmap mprotect execve execveat exit_group futex epoll_pwait epoll_ctl eventfd2 timerfd_create
   signalfd4 inotify_init1 pidfd_open pidfd_send_signal getrandom rseq prctl sendto recvmsg connect bind listen statx clone fsync
-  set_robust_list rt_sigreturn restart_syscall memfd_create copy_file_range wait4 waitid prlimit64 membarrier`.split(/\s+/);
+  set_robust_list rt_sigreturn restart_syscall memfd_create copy_file_range wait4 waitid membarrier`.split(/\s+/);
 
 function verdict(architecture: 'x64' | 'arm64', call: string | number, args: bigint[] = [], variant: Variant = 'kDefaultFilter'): number {
   const number = typeof call === 'number' ? call : CALLS[architecture].get(call);

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 import type { SandboxOptions, SandboxResult } from '../../../src/index.js';
 import { patience } from '../../support/lane.js';
-import type { Attempt, Guest } from './attack.js';
+import type { Attempt, Guest, Options } from './attack.js';
 import { verdictOf } from './lab.js';
 import type { Lab } from './lab.js';
 
@@ -24,19 +24,21 @@ export function hostEnvironment(): Record<string, string> {
 
 /**
  * Runs the guest in a sandbox of a host that is started by another command, in another directory or with other variables.
- * @param about `through` is the command that starts the host; `read` and `write` are granted
+ * @param about `through` is the command that starts the host
  */
 export async function runInChildHost(
   lab: Lab,
   { command, args }: Guest,
-  about: { through?: string[]; cwd?: string; env?: Record<string, string>; read?: string[]; write?: string[] },
+  options: Options,
+  about: { through?: string[]; cwd?: string; env?: Record<string, string> },
 ): Promise<Attempt> {
-  const { through = [], read = [], write = [], env, ...options } = about;
-  const host = childHost({ runs: [{ command, args, timeoutMs: patience(20_000), filesystem: { read: [...read, lab.program], write } }] });
-  const [first = '', ...rest] = [...through, host.command, ...host.args];
-  const { stdout, words } = await lab.outside({ command: first, args: rest }, { timeoutMs: patience(30_000), env: { ...hostEnvironment(), ...env }, ...options });
+  const { through = [], env, ...rest } = about;
+  const read = [...(options.filesystem?.read ?? []), lab.program];
+  const host = childHost({ runs: [{ timeoutMs: patience(20_000), ...options, command, args, filesystem: { ...options.filesystem, read } }] });
+  const [first = '', ...words] = [...through, host.command, ...host.args];
+  const { stdout, words: said } = await lab.outside({ command: first, args: words }, { timeoutMs: patience(30_000), env: { ...hostEnvironment(), ...env }, ...rest });
   const [line = ''] = stdout.split('\n');
-  if (!line.startsWith('{')) throw new Error(`the host gave no result: ${words}`);
+  if (!line.startsWith('{')) throw new Error(`the host gave no result: ${said}`);
   const result = JSON.parse(line) as SandboxResult;
   return { ...verdictOf(result.stdout), exitCode: result.exitCode, result };
 }
