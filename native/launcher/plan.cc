@@ -108,7 +108,7 @@ const char* ReadPorts(Reader& in, Plan* plan) {
 const char* ReadFilter(Reader& in, Plan* plan) {
   uint32_t filter = 0;
   uint32_t bytes = 0;
-  if (!in.Number(&filter) || filter > static_cast<uint32_t>(Filter::kOwn)) return "the filter is unknown";
+  if (!in.Number(&filter) || filter > static_cast<uint32_t>(Filter::kNoNamespacesInet)) return "the filter is unknown";
   plan->filter = static_cast<Filter>(filter);
   if (!in.String(&plan->program, &bytes)) return "the filter's program is malformed";
   if (bytes % sizeof(sock_filter) != 0 || bytes / sizeof(sock_filter) > kMaxProgram) return "the filter's program has an odd size";

@@ -7,9 +7,12 @@ const VERSION = 3;
 const NAMESPACE_BITS = { user: 1, mount: 2, pid: 4, network: 8, ipc: 16, uts: 32, cgroup: 64 } as const;
 const PROC_OPTIONAL = 128;
 const EGRESS = 256;
+const LANDLOCK = 512;
+const LANDLOCK_NO_TCP = 1024;
+const LANDLOCK_NO_ABSTRACT = 2048;
+const FILTERS = { none: 0, default: 1, 'no-inet': 2, 'no-namespaces': 4, 'no-namespaces-inet': 5 } as const;
 const PORT_IPV4 = 1 << 16;
 const PORT_IPV6 = 1 << 17;
-const FILTERS = { none: 0, default: 1, 'no-inet': 2 } as const;
 const OWN_FILTER = 3;
 const CONTROLLER_BITS: Record<Controller, number> = { memory: 1, pids: 2, cpu: 4, cpuacct: 8 };
 const MOUNT_KINDS = { bind: 1, device: 1, scratch: 2, directory: 3, symlink: 4, file: 5, pin: 6 } as const;
@@ -104,6 +107,10 @@ function mountSource(mount: Mount): string {
 
 function flagsOf(plan: Plan): number {
   let flags = (plan.procOptional ? PROC_OPTIONAL : 0) | (plan.egressPorts === null ? 0 : EGRESS);
+  if (plan.landlock !== null) {
+    const { tcp, abstractSockets } = plan.landlock;
+    flags |= LANDLOCK | (tcp ? 0 : LANDLOCK_NO_TCP) | (abstractSockets ? 0 : LANDLOCK_NO_ABSTRACT);
+  }
   for (const [name, bit] of Object.entries(NAMESPACE_BITS)) {
     if (plan.namespaces[name as keyof typeof NAMESPACE_BITS]) flags |= bit;
   }

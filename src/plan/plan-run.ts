@@ -16,10 +16,11 @@ import type { Grant } from './grants.js';
 import { resolveGrants } from './grants.js';
 import { needsIdMap, planIdentity } from './identity.js';
 import { planLimits } from './limits.js';
-import { HOSTNAME, hasOwnNetwork, planEgressPorts, planNameFiles } from './network.js';
+import { HOSTNAME, hasOwnNetwork, isNetworkFenceOff, planEgressPorts, planNameFiles } from './network.js';
 import type { Identity, Mount, Namespaces, Plan } from './plan.js';
 import { realPathOf } from './real-path.js';
 import { planFilter } from './filter.js';
+import { planLandlock } from './landlock.js';
 import { findRuntimeFiles } from './runtime-files.js';
 import type { Scratch } from './scratch.js';
 import { planScratch } from './scratch.js';
@@ -91,7 +92,8 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     argv: [options.command, ...options.args],
     env,
     egressPorts,
-    filter: await planFilter(options, facts.profiles, namespaces.network, dropped),
+    filter: await planFilter(options, facts.profiles, namespaces, dropped, isNetworkFenceOff(process.env)),
+    landlock: planLandlock(options, namespaces.network, dropped, isNetworkFenceOff(process.env)),
     mounts: namespaces.mount ? await planMounts(view, facts, dropped) : [],
   };
   return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: granted.cwd === null, nodeHeapMbApplied };

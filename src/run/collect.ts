@@ -23,7 +23,7 @@ export function collect(options: RunOptions, planned: PlannedRun, ending: Ending
     ...emptyResult(
       outcome,
       planned,
-      guestRan ? enforcementOf(options, planned.plan, dropped, ready.fences) : nothingEnforced('no guest code ran', failedFence(ending, described)),
+      guestRan ? enforcementOf(options, planned.plan, dropped, ready) : nothingEnforced('no guest code ran', failedFence(ending, described)),
     ),
     ...(outcome === 'exit' ? exitOf(ended?.waitStatus ?? null) : {}),
     stdout: stdout.text(),

@@ -95,6 +95,8 @@ function fencesOf({ stage, detail }: FailureRecord, code: string): readonly Fenc
     case 'id-map':
     case 'identity':
       return ['identity'];
+    case 'landlock':
+      return detail.startsWith('openat2') ? [] : ['landlock'];
     case 'system-calls':
       return ['syscalls'];
     case 'loopback':

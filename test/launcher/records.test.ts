@@ -45,11 +45,12 @@ describe('records', () => {
   });
 
   it('reads which fences were verified', () => {
-    expect(decodeRecord(record({ kind: 2, fences: 0b1000001001 }))).toEqual({
+    expect(decodeRecord(record({ kind: 2, fences: 0b1000001001, waitStatus: 7 }))).toEqual({
       kind: 'ready',
       fences: new Set(['privileges', 'network', 'user-namespace']),
+      landlockAbi: 7,
     });
-    expect(decodeRecord(record({ kind: 2, fences: 2 ** fenceBits.length - 1 }))).toEqual({ kind: 'ready', fences: new Set(fenceBits) });
+    expect(decodeRecord(record({ kind: 2, fences: 2 ** fenceBits.length - 1 }))).toEqual({ kind: 'ready', fences: new Set(fenceBits), landlockAbi: 0 });
   });
 
   it('reads the end with its cause and usage, null where the kernel did not tell', () => {
@@ -90,6 +91,7 @@ describe('records', () => {
     ['with a negative errno', record({ kind: 1, error: -1 })],
     ['with an unknown fence bit', record({ kind: 2, fences: 1 << fenceBits.length })],
     ['with the highest fence bit', record({ kind: 2, fences: 2 ** 31 })],
+    ['with a negative ABI of Landlock', record({ kind: 2, waitStatus: -1 })],
     ['with an unknown cause', record({ kind: 3, cause: 7 })],
     ['with a detail that does not end', record({ kind: 1, detail: 'x'.repeat(160) })],
   ])('refuses a record that is %s', (_, bytes) => {

@@ -38,6 +38,7 @@ const full: Plan = {
   env: { PATH: '/usr/bin', EMPTY: '', EQUALS: 'a=b' },
   egressPorts: [{ port: 80, ipv4: true, ipv6: false }, { port: 443, ipv4: true, ipv6: true }, { port: 65535, ipv4: false, ipv6: true }],
   filter: { program: Uint8Array.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]) },
+  landlock: { tcp: false, abstractSockets: false },
   mounts: [
     { kind: 'symlink', path: '/bin', target: 'usr/bin' },
     { kind: 'device', path: '/dev/null', source: '/dev/null', minor: 3 },
@@ -103,7 +104,7 @@ describe('encodePlan', () => {
     expect(read).toEqual({
       magic: 0x31464752,
       version: 3,
-      flags: 511,
+      flags: 4095,
       ids: [1000, 1001, 0x70000001, 0xfffffffe],
       limits: [2n ** 40n + 7n, 64n, 50_000n, 1500n, 1024n, 0n, 2n ** 28n, 4096n, 17_000n],
       cgroupVersion: 1,
@@ -145,7 +146,9 @@ describe('encodePlan', () => {
     expect(['kPortIpv4', 'kPortIpv6'].map(nativeValue)).toEqual([0x10000, 0x20000]);
     const flags = ['kUserNamespace', 'kMountNamespace', 'kPidNamespace', 'kNetworkNamespace', 'kIpcNamespace', 'kUtsNamespace', 'kCgroupNamespace', 'kProcOptional', 'kEgress'];
     expect(flags.map(nativeValue)).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256]);
-    expect(['kNone', 'kDefault', 'kNoInet', 'kOwn'].map(nativeValue)).toEqual([0, 1, 2, 3]);
+    expect(['kLandlock', 'kLandlockNoTcp', 'kLandlockNoAbstract'].map(nativeValue)).toEqual([512, 1024, 2048]);
+    const filters = ['kNone', 'kDefault', 'kNoInet', 'kOwn', 'kNoNamespaces', 'kNoNamespacesInet'];
+    expect(filters.map(nativeValue)).toEqual([0, 1, 2, 3, 4, 5]);
     const controllers = ['kMemoryController', 'kPidsController', 'kCpuController', 'kCpuAccountController'];
     expect(controllers.map(nativeValue)).toEqual([1, 2, 4, 8]);
     expect(['kBind', 'kScratch', 'kDirectory', 'kSymlink', 'kFile'].map(nativeValue)).toEqual([1, 2, 3, 4, 5]);
@@ -155,17 +158,23 @@ describe('encodePlan', () => {
 
   it('sets one bit per namespace, and none for what is left out', () => {
     const none = { user: false, mount: false, pid: false, network: false, ipc: false, uts: false, cgroup: false };
-    const bare = { ...full, procOptional: false, egressPorts: null };
+    const bare = { ...full, procOptional: false, egressPorts: null, landlock: null };
     expect(decode(encodePlan({ ...bare, namespaces: none })).flags).toBe(0);
     expect(decode(encodePlan({ ...bare, namespaces: { ...none, network: true } })).flags).toBe(8);
   });
 
-  it('tells an allowlist without ports, which has a resolver and nothing else, from none', () => {
-    expect(decode(encodePlan({ ...full, egressPorts: [] }))).toMatchObject({ flags: 511, ports: [] });
-    expect(decode(encodePlan({ ...full, egressPorts: null }))).toMatchObject({ flags: 255, ports: [] });
+  it('tells Landlock with TCP or abstract sockets from Landlock without, and from none', () => {
+    expect(decode(encodePlan({ ...full, landlock: null })).flags).toBe(511);
+    expect(decode(encodePlan({ ...full, landlock: { tcp: true, abstractSockets: false } })).flags).toBe(511 + 512 + 2048);
+    expect(decode(encodePlan({ ...full, landlock: { tcp: false, abstractSockets: true } })).flags).toBe(511 + 512 + 1024);
   });
 
-  it.each([['none', 0], ['default', 1], ['no-inet', 2]] as const)('writes no program with the filter %s', (filter, number) => {
+  it('tells an allowlist without ports, which has a resolver and nothing else, from none', () => {
+    expect(decode(encodePlan({ ...full, egressPorts: [] }))).toMatchObject({ flags: 4095, ports: [] });
+    expect(decode(encodePlan({ ...full, egressPorts: null }))).toMatchObject({ flags: 4095 - 256, ports: [] });
+  });
+
+  it.each([['none', 0], ['default', 1], ['no-inet', 2], ['no-namespaces', 4], ['no-namespaces-inet', 5]] as const)('writes no program with the filter %s', (filter, number) => {
     expect(decode(encodePlan({ ...full, filter }))).toMatchObject({ filter: number, program: new Uint8Array() });
   });
 
