@@ -54,9 +54,9 @@ async function runLane(lane, { filters, signal, output }) {
   if (notRun !== null) return done([], null);
   output.write(`\n== ${lane.name} ==\n`);
   try {
-    const { exitCode, tests } = await lane.run({ filters, signal, write: output.write });
-    const explained = exitCode === 0 || tests?.some(({ status }) => status === 'failed');
-    return done(tests ?? [], explained ? null : `vitest ended with ${exitCode}, see its output`);
+    const { exitCode, fault, tests } = await lane.run({ filters, signal, write: output.write });
+    const explained = exitCode === 0 || tests.some(({ status }) => status === 'failed');
+    return done(tests, fault ?? (explained ? null : `vitest ended with ${exitCode}, see its output`));
   } catch (error) {
     return done([], error.message);
   }

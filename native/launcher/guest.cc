@@ -27,7 +27,10 @@ bool Limit(__rlimit_resource resource, uint64_t soft, uint64_t hard, const char*
 }
 
 bool ApplyResourceLimits(const Plan& plan) {
-  if (!Limit(RLIMIT_CORE, 0, 0, "core")) return false;
+  // 1 and not 0: the kernel starts a core_pattern handler, as the machine's root, with a limit of 0 too (core(5)).
+  if (!Limit(RLIMIT_CORE, 1, 1, "core")) return false;
+  // What the host may do to the machine's scheduler is not for the guest.
+  if (!Limit(RLIMIT_NICE, 0, 0, "nice") || !Limit(RLIMIT_RTPRIO, 0, 0, "rtprio")) return false;
   if (plan.openFiles != kUnlimited && !Limit(RLIMIT_NOFILE, plan.openFiles, plan.openFiles, "nofile")) return false;
   if (plan.fileSizeBytes != kUnlimited && !Limit(RLIMIT_FSIZE, plan.fileSizeBytes, plan.fileSizeBytes, "fsize")) return false;
   if (plan.cpuTimeMs != kUnlimited) {

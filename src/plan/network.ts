@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 
 import type { RunOptions } from '../run/options.js';
 import type { Fence } from '../run/result.js';
-import type { Mount } from './plan.js';
+import type { EgressPort, Mount } from './plan.js';
 
 /** The sandbox's own host name. */
 export const HOSTNAME = 'ringfence';
@@ -25,9 +25,12 @@ export function isNetworkFenceOff(hostEnv: Environment): boolean {
 }
 
 /** Ports that the launcher listens on for an allowlist; null without one. */
-export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean): number[] | null {
+export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean): EgressPort[] | null {
   if (typeof network === 'string' || !ownNetwork) return null;
-  return [...new Set([...network.ports.ipv4, ...network.ports.ipv6])].sort((a, b) => a - b);
+  const { ipv4, ipv6 } = network.ports;
+  return [...new Set([...ipv4, ...ipv6])]
+    .sort((a, b) => a - b)
+    .map((port) => ({ port, ipv4: ipv4.includes(port), ipv6: ipv6.includes(port) }));
 }
 
 /**

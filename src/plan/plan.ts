@@ -14,12 +14,19 @@ export interface Plan {
   argv: string[];
   env: Record<string, string>;
   /** Ports that an allowlisted network listens on, in the sandbox's network namespace; null: no allowlist. */
-  egressPorts: number[] | null;
+  egressPorts: EgressPort[] | null;
   filter: SystemCallFilter;
   /** null: without, even where the kernel has it. */
   landlock: PlanLandlock | null;
   /** In order of mounting: parents before what lies below them. */
   mounts: Mount[];
+}
+
+/** A port, and the families in which the host listens on it: one at least. */
+export interface EgressPort {
+  port: number;
+  ipv4: boolean;
+  ipv6: boolean;
 }
 
 export interface Namespaces {

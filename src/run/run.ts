@@ -12,7 +12,7 @@ import type { SetUpProblem } from './set-up-problem.js';
 import { ownPlace } from './own-place.js';
 import { releaseStdin, takeStdin } from './stdin.js';
 import { supervise } from './supervise.js';
-import type { Ending } from './supervise.js';
+import type { Ending } from './ending.js';
 import { native } from '../launcher/addon.js';
 import { locateLauncher } from '../launcher/locate.js';
 import { planRun } from '../plan/plan-run.js';
@@ -82,7 +82,7 @@ async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRu
       native: native(),
       launcher: locateLauncher(),
       plan: planned.encoded,
-      egressPorts: planned.plan.egressPorts,
+      hasAllowlist: planned.plan.egressPorts !== null,
       options,
       aborts: host.aborts,
       missing: (verified) => missingFences(options, planned.plan, verified),

@@ -11,7 +11,9 @@ import type { AbortFan } from './abort.js';
 import { Capture } from './capture.js';
 import type { OnChunk } from './capture.js';
 import { drained } from './drain.js';
-import { RunEgress } from './egress.js';
+import { egressOf } from './egress.js';
+import type { RunEgress } from './egress.js';
+import type { Ending } from './ending.js';
 import type { RunOptions } from './options.js';
 import { outcomeOf } from './outcome.js';
 import type { Outcome } from './result.js';
@@ -31,34 +33,13 @@ export interface SuperviseInput {
   /** The encoded plan. */
   plan: Uint8Array;
   options: RunOptions;
-  /** The plan's; null where there is no allowlist to serve. */
-  egressPorts?: readonly number[] | null;
+  /** Whether the launcher was asked for the sockets of an allowlist. */
+  hasAllowlist?: boolean;
   aborts: AbortFan;
   /** How long the launcher may take to do what it was told, before the next harder means. Default: 5000. */
   patienceMs?: number;
   /** Fences that this run must not be without and that are not among the verified ones. */
   missing(verified: ReadonlySet<FenceBit>): FenceBit[];
-}
-
-/** What is known of one launch after its launcher has exited and the output is read. */
-export interface Ending {
-  /** The first cause. */
-  outcome: Outcome;
-  ready: ReadyRecord | null;
-  failure: FailureRecord | null;
-  ended: EndedRecord | null;
-  /** Required fences that the launcher did not verify. */
-  missing: FenceBit[];
-  nonsense: RecordError | null;
-  /** Why the sockets of an allowlist could not be served. */
-  unserved: Error | null;
-  egress: EgressLog;
-  exit: LauncherExit;
-  wallMs: number;
-  stdout: Capture;
-  stderr: Capture;
-  /** What onStdout or onStderr threw. */
-  thrown: { error: unknown } | null;
 }
 
 /** Starts one launcher and sees it through to its end. Rejects when the machine has no more descriptors or memory for it. */
@@ -99,7 +80,13 @@ class Supervision {
       this.#settle = resolve;
       this.#fail = reject;
     });
-    this.#egress = this.#planEgress();
+    this.#egress = egressOf(input, {
+      onThrow: (error) => this.#onThrow(error),
+      onBroken: (error) => {
+        this.#unserved = error;
+        this.#kill('spawn-error');
+      },
+    });
     this.#launch = launch(
       input.native,
       { launcher: input.launcher, plan: input.plan, withStdin: options.stdin !== null },
@@ -141,21 +128,6 @@ class Supervision {
       onChunk,
       onOverflow: () => this.#kill(overflow),
       onThrow: (error) => this.#onThrow(error),
-    });
-  }
-
-  #planEgress(): RunEgress | null {
-    const { native, egressPorts: ports, options } = this.#input;
-    if (typeof options.network === 'string' || ports === undefined || ports === null) return null;
-    return new RunEgress({
-      policy: options.network,
-      ports,
-      native,
-      onThrow: (error) => this.#onThrow(error),
-      onBroken: (error) => {
-        this.#unserved = error;
-        this.#kill('spawn-error');
-      },
     });
   }
 

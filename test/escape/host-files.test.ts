@@ -109,7 +109,7 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
     options: ({ granted }) => ({ filesystem: { read: [granted] } }),
     async inside(guest, options, { granted, exchanger }, lab) {
       let attempt: Attempt | null = null;
-      for (let round = 0; round < 12 && !(attempt?.stdout.includes('ESCAPED') ?? false); round++) {
+      for (let round = 0; round < (whereAmI().uml ? 4 : 12) && !(attempt?.stdout.includes('ESCAPED') ?? false); round++) {
         attempt = await launchPlan({ ...guest, ...options, filesystem: { read: [lab.program] }, cwd: '/', cwdReadOnly: true, env: {} }, (plan) =>
           plan.mounts.push({ kind: 'bind', path: granted, source: granted, writable: false, idMap: 'none', mayBeMissing: false }),
         );

@@ -138,12 +138,12 @@ attackClass({ name: 'writing outside the grants', program: 'writes.c' }, [
   }),
   attack({
     title: 'A program that runs as its owner cannot be left in a writable grant',
-    open: 'only a filter on the modes of chmod and its kin can refuse this',
+    filterOnly: true,
     ground,
     guest: (lab) => lab.attack('leave-setuid', lab.program),
     options: ({ open }) => ({ cwd: open }),
     control: outside(({ open }: Ground) => ({ cwd: open })),
-    escaped: (_attempt, { open }) => (statSync(path.join(open, 'left')).mode & 0o6000) !== 0,
+    escaped: (_attempt, { open }) => ((statSync(path.join(open, 'left'), { throwIfNoEntry: false })?.mode ?? 0) & 0o6000) !== 0,
   }),
 ]);
 

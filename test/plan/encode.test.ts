@@ -36,7 +36,7 @@ const full: Plan = {
   hostname: 'ringfence',
   argv: ['node', '-e', '', 'line\nbreak', '💡'],
   env: { PATH: '/usr/bin', EMPTY: '', EQUALS: 'a=b' },
-  egressPorts: [80, 443, 65535],
+  egressPorts: [{ port: 80, ipv4: true, ipv6: false }, { port: 443, ipv4: true, ipv6: true }, { port: 65535, ipv4: false, ipv6: true }],
   filter: { program: Uint8Array.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]) },
   landlock: { tcp: false, abstractSockets: false },
   mounts: [
@@ -103,7 +103,7 @@ describe('encodePlan', () => {
     const read = decode(encodePlan(full));
     expect(read).toEqual({
       magic: 0x31464752,
-      version: 2,
+      version: 3,
       flags: 4095,
       ids: [1000, 1001, 0x70000001, 0xfffffffe],
       limits: [2n ** 40n + 7n, 64n, 50_000n, 1500n, 1024n, 0n, 2n ** 28n, 4096n, 17_000n],
@@ -119,7 +119,7 @@ describe('encodePlan', () => {
       hostname: 'ringfence',
       argv: ['node', '-e', '', 'line\nbreak', '💡'],
       env: ['PATH=/usr/bin', 'EMPTY=', 'EQUALS=a=b'],
-      ports: [80, 443, 65535],
+      ports: [0x10000 + 80, 0x30000 + 443, 0x20000 + 65535],
       filter: 3,
       program: Uint8Array.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]),
       mounts: [
@@ -142,7 +142,8 @@ describe('encodePlan', () => {
 
   it('uses the numbers of protocol.h', () => {
     expect(nativeValue('kPlanMagic')).toBe(0x31464752);
-    expect(nativeValue('kPlanVersion')).toBe(2);
+    expect(nativeValue('kPlanVersion')).toBe(3);
+    expect(['kPortIpv4', 'kPortIpv6'].map(nativeValue)).toEqual([0x10000, 0x20000]);
     const flags = ['kUserNamespace', 'kMountNamespace', 'kPidNamespace', 'kNetworkNamespace', 'kIpcNamespace', 'kUtsNamespace', 'kCgroupNamespace', 'kProcOptional', 'kEgress'];
     expect(flags.map(nativeValue)).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256]);
     expect(['kLandlock', 'kLandlockNoTcp', 'kLandlockNoAbstract'].map(nativeValue)).toEqual([512, 1024, 2048]);

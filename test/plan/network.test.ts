@@ -31,7 +31,11 @@ describe('hasOwnNetwork', () => {
 describe('planEgressPorts', () => {
   it('lists each port of either family once, ascending', () => {
     const policy = compilePolicy({ allow: ['a.test:443', 'b.test:9', '8.8.4.4:443', '[2606:4700:4700::1111]:53'] });
-    expect(planEgressPorts(policy, true)).toEqual([9, 53, 443]);
+    expect(planEgressPorts(policy, true)).toEqual([
+      { port: 9, ipv4: true, ipv6: false },
+      { port: 53, ipv4: false, ipv6: true },
+      { port: 443, ipv4: true, ipv6: false },
+    ]);
   });
 
   it('is null without an allowlist, and where the network is shared', () => {

@@ -129,6 +129,22 @@ describe.each(architectures)('the default policy on %s', (architecture) => {
     for (const command of [0x80045430n, 0x40049409n, 0xc0185879n]) expect(verdict(architecture, 'ioctl', [0n, command])).toBe(ALLOW);
   });
 
+  it('lets no file be made or changed to run as its owner', () => {
+    const modes: [string, number][] = [['fchmod', 1], ['fchmodat', 2], ['fchmodat2', 2], ['mknodat', 2]];
+    if (architecture === 'x64') modes.push(['chmod', 1], ['creat', 1], ['mknod', 1]);
+    const withMode = (index: number, mode: bigint) => Array.from({ length: 4 }, (_, at) => (at === index ? mode : 0n));
+    for (const [name, index] of modes) {
+      expect(verdict(architecture, name, withMode(index, 0o1777n)), name).toBe(ALLOW);
+      for (const bit of [0o4000n, 0o2000n, 0o6755n]) expect(verdict(architecture, name, withMode(index, bit)), name).toBe(refused);
+    }
+    const flags = { create: 0o100n, temporary: 0o20000000n };
+    expect(verdict(architecture, 'openat', [0n, 0n, 0n, 0o6755n])).toBe(ALLOW);
+    expect(verdict(architecture, 'openat', [0n, 0n, flags.create, 0o666n])).toBe(ALLOW);
+    expect(verdict(architecture, 'openat', [0n, 0n, flags.create, 0o4755n])).toBe(refused);
+    expect(verdict(architecture, 'openat', [0n, 0n, flags.temporary, 0o2755n])).toBe(refused);
+    expect(verdict(architecture, 'openat2')).toBe(unknown);
+  });
+
   it('allows the personalities that programs ask for', () => {
     for (const persona of [0n, 8n, 0x20000n, 0x20008n, 0xffffffffn]) expect(verdict(architecture, 'personality', [persona])).toBe(ALLOW);
     for (const persona of [0x40000n, 0x400000n, 0x100000n, 1n]) expect(verdict(architecture, 'personality', [persona])).toBe(refused);
