@@ -15,7 +15,7 @@
 export function summarize(results, { mustRun, complete }) {
   const problems = results.flatMap((result) => problemsOf(result, mustRun));
   const skips = skipsByTest(results);
-  if (mustRun && complete) {
+  if (mustRun && complete && results.every(({ notRun, fault }) => notRun === null && fault === null)) {
     const ran = new Set(results.flatMap(({ tests }) => tests.filter(({ status }) => status !== 'skipped').map(({ name }) => name)));
     for (const name of skips.keys()) {
       if (!ran.has(name)) problems.push(`${name}: was skipped in every lane`);
@@ -42,7 +42,10 @@ function problemsOf({ name, tests, notRun, fault }, mustRun) {
   if (notRun !== null && mustRun) problems.push(`${name}: RINGFENCE_MUST_RUN=1, and this lane cannot run: ${notRun}`);
   if (notRun === null && fault === null && tests.length === 0) problems.push(`${name}: no test was run`);
   if (mustRun) {
-    const silent = tests.filter(({ status, reason }) => status === 'skipped' && reason === '');
+    // What a failed file or hook took along is explained by that failure.
+    const failures = tests.filter(({ status }) => status === 'failed').map(({ name: failed }) => `${failed} > `);
+    const silent = tests.filter(({ status, reason, name: skipped }) => status === 'skipped' && reason === ''
+      && !failures.some((failed) => skipped.startsWith(failed)));
     problems.push(...silent.map((test) => `${name}: ${test.name} was skipped without a reason`));
   }
   return problems;

@@ -14,8 +14,8 @@ export const ordinaryUid = process.getuid() === 0 ? 12345 : process.getuid();
  * @param {{ directory: string, uid: number, signal?: AbortSignal }} options
  */
 export async function copyTree({ directory, uid, signal }) {
-  const entries = readdirSync(projectRoot).filter((name) => name !== '.git' && name !== 'build');
-  // The rest of build/ is big and only needed to build.
+  const entries = readdirSync(projectRoot).filter((name) => !['.git', 'build', 'prebuilds'].includes(name));
+  // The rest of what is built is big, and only needed to build or to pack.
   const built = ['build/Release', 'build/fixtures'].filter((name) => existsSync(path.join(projectRoot, name)));
   mkdirSync(path.join(directory, 'build'));
   const copy = ['-a', '--reflink=auto', '--parents', '-t', directory, '--', ...entries, ...built];

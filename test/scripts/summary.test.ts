@@ -44,6 +44,8 @@ it('prints why a test was skipped, and where', () => {
 it('where everything must run, takes no skip without a reason and no test that every lane skipped', () => {
   const silent = { ...skipped, reason: '' };
   expect(verdict([lane('x', [silent]), lane('y', [{ ...silent, status: 'passed' }])], { mustRun: true }).last).toBe('1 passed, 1 failed, 1 skipped');
+  const suite: Test = { name: 'a', status: 'failed', reason: 'the hook' };
+  expect(verdict([lane('x', [suite, silent])], { mustRun: true }).last).toBe('0 passed, 1 failed, 1 skipped');
   expect(verdict([lane('x', [skipped]), lane('y', [skipped])], { mustRun: true, complete: true }).last).toBe('0 passed, 1 failed, 2 skipped');
   expect(verdict([lane('x', [skipped]), lane('y', [{ ...skipped, status: 'passed' }])], { mustRun: true, complete: true }).failed).toBe(false);
 });
