@@ -51,27 +51,37 @@ export async function findRuntimeFiles(command: Executable, context: RuntimeCont
     const interpreters: Executable[] = [];
     for (const executable of queue) {
       await addExecutable(executable, context, files);
-      interpreters.push(...(await findInterpreters(executable, context)));
+      interpreters.push(...(await findInterpreters(executable, context, files)));
     }
     queue = interpreters;
   }
   return files;
 }
 
-/** An interpreter that is missing is no error here: execve, or env, says so in the guest as it would on the host. */
-async function findInterpreters(script: Executable, context: RuntimeContext): Promise<Executable[]> {
+/**
+ * The interpreters that a script may have shown to the guest. Its `#!` line is the script's author's, who is not trusted: it
+ * can name what the caller's PATH has and what comes with the command, and nothing else of the host.
+ *
+ * An interpreter that is missing is no error here: execve, or env, says so in the guest as it would on the host.
+ */
+async function findInterpreters(script: Executable, context: RuntimeContext, files: RuntimeFiles): Promise<Executable[]> {
   const shebang = parseShebang(script.head);
   if (shebang === null) return [];
   const names = shebang.command === null ? [shebang.interpreter] : [shebang.interpreter, shebang.command];
   const found: Executable[] = [];
   for (const name of names) {
     try {
-      found.push(await findExecutable(name, context.searchPath, context.base));
+      const interpreter = await findExecutable(name, context.searchPath, context.base);
+      if (!name.startsWith('/') || isOfCaller(interpreter, context, files)) found.push(interpreter);
     } catch (error) {
       if (!(error instanceof CommandNotFound)) throw error;
     }
   }
   return found;
+}
+
+function isOfCaller({ path, entry }: Executable, { searchPath = '' }: RuntimeContext, { binds }: RuntimeFiles): boolean {
+  return searchPath.split(':').includes(parentOf(path)) || isWithinAny(entry, [...binds.keys()]);
 }
 
 async function addExecutable(executable: Executable, context: RuntimeContext, files: RuntimeFiles): Promise<void> {
@@ -111,15 +121,9 @@ async function addSoftware(path: string, context: RuntimeContext, files: Runtime
   if (!info.isSymbolicLink()) return;
   const real = await realPathOf(path).catch(() => null);
   if (real === null || isKernelTree(real)) return;
+  // A link out of the prefix could lead to anything of the host: whoever made the prefix does not choose that.
   const beside = SOFTWARE.some((name) => isWithin(real, `${parentOf(path)}/${name}`));
-  if (!beside && !isVisible(real, context)) {
-    // A link out of the prefix: what it leads to, but never a home or more.
-    if (!isClear(real, context)) return;
-    const end = await lstat(real).catch(() => null);
-    if (end === null) return;
-    files.binds.set(real, { path: real, mode: end.mode });
-  }
-  files.links.set(path, real);
+  if (beside || isVisible(real, context)) files.links.set(path, real);
 }
 
 /**

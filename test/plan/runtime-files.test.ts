@@ -149,7 +149,29 @@ describe('scripts and links', () => {
     const inner = file(`${root}/opt/bin/inner`, '#!/bin/sh\n');
     const outer = file(`${root}/outer`, `#!${inner}\n`);
     const script = file(`${root}/script`, `#!${outer} -x\n`);
-    expect((await runtimeOf(script)).binds).toEqual([`${root}/opt/bin`, `${root}/opt/lib`, outer, script].sort());
+    const searchPath = `${root}:${root}/opt/bin:${SEARCH_PATH}`;
+    expect((await runtimeOf(script, { searchPath })).binds).toEqual([`${root}/opt/bin`, `${root}/opt/lib`, outer, script].sort());
+  });
+
+  it('lets no script choose what else of the host is shown', async () => {
+    const root = realpathSync(temporaryDirectory());
+    file(`${root}/private/lib/config.py`);
+    const private_ = file(`${root}/private/bin/deploy`, '#!/bin/sh\n');
+    const modules = file(`${root}/other/node_modules/.bin/node`);
+    for (const interpreter of [private_, modules]) {
+      const script = file(`${root}/script`, `#!${interpreter}\n`);
+      expect((await runtimeOf(script)).binds).toEqual([script]);
+      const byEnv = file(`${root}/script`, `#!/usr/bin/env ${interpreter}\n`);
+      expect((await runtimeOf(byEnv)).binds).toEqual([byEnv]);
+    }
+  });
+
+  it('shows an interpreter that comes with the script', async () => {
+    const root = realpathSync(temporaryDirectory());
+    file(`${root}/venv/bin/python`);
+    file(`${root}/venv/lib/x`);
+    const script = file(`${root}/venv/bin/pip`, `#!${root}/venv/bin/python\n`);
+    expect((await runtimeOf(script)).binds).toEqual([`${root}/venv/bin`, `${root}/venv/lib`]);
   });
 
   it('looks the interpreter of env up in the PATH that the guest has', async () => {
@@ -185,18 +207,17 @@ describe('scripts and links', () => {
     expect(await runtimeOf(`${root}/front/bin/tool`)).toEqual({ binds: [`${root}/v1/bin`], links: { [`${root}/front/bin`]: `${root}/v1/bin` } });
   });
 
-  it('follows a software directory that is a link, but never to a home', async () => {
+  it('follows a software directory that is a link only to another one of the same prefix', async () => {
     const root = realpathSync(temporaryDirectory());
     const tool = file(`${root}/opt/bin/tool`);
-    file(`${root}/elsewhere/x.so`);
-    mkdirSync(`${root}/home`);
-    symlinkSync('../elsewhere', `${root}/opt/lib`);
+    file(`${root}/elsewhere/secret`);
+    file(`${root}/opt/lib/x.so`);
     symlinkSync('lib', `${root}/opt/lib64`);
-    symlinkSync('../home', `${root}/opt/libexec`);
+    symlinkSync('../elsewhere', `${root}/opt/libexec`);
     symlinkSync('/proc', `${root}/opt/include`);
-    expect(await runtimeOf(tool, { homes: [`${root}/home`] })).toEqual({
-      binds: [`${root}/elsewhere`, `${root}/opt/bin`],
-      links: { [`${root}/opt/lib`]: `${root}/elsewhere`, [`${root}/opt/lib64`]: `${root}/elsewhere` },
+    expect(await runtimeOf(tool)).toEqual({
+      binds: [`${root}/opt/bin`, `${root}/opt/lib`],
+      links: { [`${root}/opt/lib64`]: `${root}/opt/lib` },
     });
   });
 });
