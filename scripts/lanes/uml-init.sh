@@ -21,7 +21,7 @@ echo '+cpu +memory +pids' > /sys/fs/cgroup/cgroup.subtree_control
 # Debian's kernel has these as modules, in a place where modprobe does not look.
 mkdir -p /run/root/lib
 ln -s /usr/lib/uml/modules /run/root/lib/modules
-modprobe -d /run/root -a ipv6 dummy
+modprobe -d /run/root -a ipv6 dummy veth
 ip link set lo up
 # A machine has an address that others could reach.
 ip link add dummy0 type dummy

@@ -27,6 +27,8 @@ export interface EgressLog {
 }
 
 export interface SandboxGateway {
+  /** Nothing runs in the sandbox any more: no packet is to come. The sooner this is said, the sooner the kernel is done. */
+  guestGone(): void;
   /** Ends everything, once the guest is gone; what it has sent is still delivered, for `drainMs` at most. Never rejects. */
   close(drainMs: number): Promise<EgressLog>;
 }
@@ -43,15 +45,26 @@ export async function serveSandbox(sockets: SandboxSockets, { policy, watchPacke
     const refusals = new KernelRefusals((attempt) => gateway.refusedByKernel(attempt));
     watch = watchPackets({ fd: packets, onPacket: (bytes) => refusals.see(bytes) });
   } catch (error) {
+    closeAll([packets]);
     await gateway.close(0);
     throw error;
   }
+  let dropped: number | null = null;
+  const unwatch = (): number => {
+    if (dropped !== null) return dropped;
+    dropped = watch.close();
+    // The kernel lets the last close of a packet socket wait for a grace period of RCU, 10 ms and more. That is left to a thread
+    // and not waited for: the descriptor itself is gone as soon as it has begun.
+    closeAll([packets]);
+    return dropped;
+  };
   return {
+    guestGone: () => void unwatch(),
     async close(drainMs) {
       // First, as nothing can be added once the gateway's log is handed over.
-      const dropped = watch.close();
+      const omitted = unwatch();
       await gateway.close(drainMs);
-      return { connections: gateway.connections, omitted: gateway.omitted + dropped };
+      return { connections: gateway.connections, omitted: gateway.omitted + omitted };
     },
   };
 }

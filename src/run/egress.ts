@@ -48,6 +48,11 @@ export class RunEgress {
     });
   }
 
+  /** Nothing runs in the sandbox any more; `close` follows. */
+  guestGone(): void {
+    void this.#gateway?.then((gateway) => gateway?.guestGone());
+  }
+
   /** Once the sandbox is gone. Never rejects. */
   async close(drainMs: number): Promise<EgressLog> {
     const gateway = await this.#gateway;

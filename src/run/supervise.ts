@@ -173,6 +173,7 @@ class Supervision {
 
   #onEnded(record: EndedRecord): void {
     this.#ended ??= record;
+    this.#egress?.guestGone();
     const outcome = outcomeOf(record, this.#input.options, this.#ready !== null);
     // An exit is the outcome only if the output that came before it, and may still wait in the pipes, stays inside its caps.
     if (outcome !== 'exit') this.#outcome ??= outcome;

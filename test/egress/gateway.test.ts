@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { Resolver } from 'node:dns/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { Connection } from '../../src/run/result.js';
+import { belongsHere } from '../support/skip.js';
 import { zone } from './support/dns-fixture.js';
-import { drain, freePort } from './support/gateway-fixture.js';
+import { drain, freePort, serve } from './support/gateway-fixture.js';
 import { echo, start, startServer } from './support/teardown.js';
 
 const local = zone({ 'api.test': ['127.0.0.1'], 'other.test': ['127.0.0.1'] });
@@ -104,6 +106,27 @@ describe('Gateway', () => {
     expect((await drain(dial('api.test', port))).error).toBe('ECONNRESET');
     await gateway.close();
     expect(gateway.connections).toMatchObject([{ host: 'api.test', address: nobody, verdict: 'allowed', reason: `connect ECONNREFUSED ${nobody}:${port}` }]);
+  });
+
+  it('sees by the connection itself that an address has become the host\'s own', async (context) => {
+    const own = Object.values(networkInterfaces()).flat().find((each) => each !== undefined && !each.internal && each.family === 'IPv4')?.address ?? '';
+    belongsHere(context, own !== '', 'where the host has an address beside loopback');
+    let received = 0;
+    const { server, port } = await serve((socket) => socket.on('data', (chunk) => (received += chunk.length)), own);
+    onTestFinished(() => void server.close());
+    const network = own.replace(/\d+$/, '0');
+    const setup = { options: { allow: [`api.test:${port}`], allowPrivate: [`${network}/24`] }, dns: zone({ 'api.test': [own] }), dialled: { 'api.test': [port] }, own: [] };
+    const { gateway, dial } = await start(setup);
+    const socket = dial('api.test', port);
+    socket.write('secret');
+    expect((await drain(socket)).error).toBe('ECONNRESET');
+    await gateway.close();
+    expect(gateway.connections).toMatchObject([{ verdict: 'refused', address: own, reason: `${own} may not be reached: address of the host itself`, bytesSent: 0 }]);
+    expect(received).toBe(0);
+    // Named as a single address it is what somebody wants.
+    const opened = await start({ ...setup, options: { ...setup.options, allowPrivate: [`${own}/32`] } });
+    opened.dial('api.test', port).write('wanted');
+    await expect.poll(() => received).toBe(6);
   });
 
   it('logs what the kernel refused, when told', async () => {

@@ -93,7 +93,7 @@ describe('compilePolicy refuses', () => {
     ['no object', null, TypeError, 'network must be an object'],
     ['no list', {}, TypeError, 'network.allow must be an array'],
     ['a string for a list', { allow: 'example.com' }, TypeError, 'network.allow must be an array'],
-    ['a misspelt option', { allow: [], allowHosts: [] }, TypeError, 'network.allowHosts is not an option'],
+    ['a misspelt option', { allow: [], allowHosts: [] }, TypeError, 'network.allowHosts is not a known option; known are network.allow, '],
     ['a number as an entry', { allow: [5] }, TypeError, 'network.allow[0] must be a string or'],
     ['null as an entry', { allow: ['a.test', null] }, TypeError, 'network.allow[1] must be a string or'],
     ['an entry without a host', { allow: [{ sni: 'any' }] }, TypeError, 'network.allow[0].host'],
