@@ -13,6 +13,7 @@ namespace ringfence {
 namespace {
 
 constexpr size_t kMaxPlanBytes = 64u << 20;
+constexpr size_t kSmallestString = sizeof(uint32_t) + 1; // a count that promises more than there is allocates nothing
 
 class Reader {
  public:
@@ -40,7 +41,7 @@ class Reader {
   // A NULL-terminated array, as execve wants it.
   bool Strings(char*** out) {
     uint32_t count = 0;
-    if (!Number(&count) || count > kMaxStrings) return false;
+    if (!Number(&count) || count > kMaxStrings || count > left_ / kSmallestString) return false;
     char** list = static_cast<char**>(calloc(count + 1u, sizeof(char*)));
     if (list == nullptr) return false;
     for (uint32_t i = 0; i < count; i++) {

@@ -160,7 +160,7 @@ attackClass({ name: 'no namespaces to be had', program: 'alone.c' }, [
       guest: (lab, { number, file }) => lab.attack('read-of-process', number, name(file)),
       options: ({ number }) => ({ filesystem: { read: [number] } }),
       inside: (guest, options, { number }, lab) => aloneInside(guest, options, lab, beside(number)),
-      control: outsideAlone(({ number }) => beside(number)),
+      control: outsideAlone<Place & { number: string }>(({ number }) => beside(number)),
       requires: requiresLandlock,
     }),
   ),
