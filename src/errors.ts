@@ -47,6 +47,7 @@ export const hints = {
   'arguments-too-long': 'args and env together must fit into 2 MiB, each of them into 128 KiB: use stdin or a file',
   'working-directory-unusable': 'give a cwd that the guest may enter, or none',
   'path-not-found': 'the path was removed or replaced by a symbolic link after it was checked: leave granted paths alone while runs start',
+  'grant-of-the-kernel': 'a proc, sysfs or cgroup file system of the host is mounted in what is granted: grant the directories beside it',
   'path-not-usable': 'give a path of another file system, or one that this account may bind',
   'idmap-unsupported':
     'a writable grant of a root host needs an idmapped mount (Linux 5.12 and a file system that has it: ext4, xfs, btrfs, tmpfs from 6.3); move the directory to one, or run the host as the directory\'s owner',
@@ -139,6 +140,8 @@ interface Rule {
  * refusal comes stages later.
  */
 const rules: readonly Rule[] = [
+  { stages: ['view'], errnos: ['EPERM'], detail: /^mountinfo/, code: 'grant-of-the-kernel' },
+  { stages: ['plan'], errnos: ['EINVAL'], detail: /argv|env/, code: 'arguments-too-long' },
   { stages: ['system-calls'], errnos: ['EINVAL', 'ENOSYS', 'EPROTO', 'EFAULT'], code: 'filter-refused' },
   { stages: ['landlock'], errnos: ['ENOENT', 'ENOTDIR', 'ELOOP'], detail: /^openat2/, code: 'path-not-found' },
   { stages: ['landlock'], errnos: ['E2BIG', 'EPERM', 'EINVAL', 'EPROTO', 'EBADFD'], code: 'landlock-refused' },

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "egress.h"
+#include "grants.h"
 #include "guest.h"
 #include "loopback.h"
 #include "orphans.h"
@@ -81,7 +82,10 @@ bool BuildSandbox(const Plan& plan, Sources* sources, uint32_t* fences) {
   if (!BuildRoot(plan, &root)) return false;
   if (!BuildView(plan, *sources, &root)) return false;
   if (!MountProc(plan, root, &procMounted)) return false;
+  // A /proc of its own lists just the sandbox's mounts; without one the old /proc does, among all the others.
+  if (plan.has(kHasGrants) && !procMounted && !CheckGrants("/proc/self/mountinfo", kRootPlace, "/usr/proc")) return false;
   if (!Pivot(&root)) return false;
+  if (plan.has(kHasGrants) && procMounted && !CheckGrants("/proc/self/mountinfo", "/", "/proc")) return false;
   if (procMounted) *fences |= kFenceProc;
   return true;
 }

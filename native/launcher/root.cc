@@ -171,7 +171,7 @@ bool BuildRoot(const Plan& plan, Root* root) {
   // Mounts can be cloned and built upon only while attached. Where does not matter: every source is pinned already, and
   // all of the old tree goes at once in Pivot.
   if (!AttachAt(root->scratch.get(), "/dev")) return Fail(Stage::kRoot, errno, "move_mount scratch", "/dev");
-  if (!AttachAt(root->directory.get(), "/usr")) return Fail(Stage::kRoot, errno, "move_mount root", "/usr");
+  if (!AttachAt(root->directory.get(), kRootPlace)) return Fail(Stage::kRoot, errno, "move_mount root", kRootPlace);
   root->device = DeviceOf(root->directory.get());
   root->scratchDevice = DeviceOf(root->scratch.get());
   return true;

@@ -7,6 +7,9 @@
 
 namespace ringfence {
 
+// Where the new root is attached until Pivot.
+constexpr const char kRootPlace[] = "/usr";
+
 struct Root {
   Fd directory;       // the new root, a tmpfs
   Fd scratch;         // the size-limited tmpfs behind every scratch directory

@@ -36,6 +36,7 @@ enum PlanFlag : uint32_t {
   kIpcNamespace = 1u << 4,
   kUtsNamespace = 1u << 5,
   kCgroupNamespace = 1u << 6,
+  kHasGrants = 1u << 12,   // some binds are the caller's: no file system of the kernel may be mounted in them
   kLandlock = 1u << 9,            // where the kernel has it; without a mount namespace the mounts are its rules on the host's paths
   kLandlockNoTcp = 1u << 10,      // no TCP at all, by ABI 4
   kLandlockNoAbstract = 1u << 11, // no abstract unix socket of anybody else, by ABI 6

@@ -54,7 +54,8 @@ export class Gateway {
       policy,
       log: new ConnectionLog((connection) => {
         try {
-          policy.onConnection?.(connection);
+          // A promise is not waited for, but a rejection of it must not end the host either.
+          Promise.resolve(policy.onConnection?.(connection)).catch(onThrow);
         } catch (error) {
           onThrow(error);
         }

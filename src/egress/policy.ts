@@ -27,7 +27,7 @@ export interface EgressOptions {
   /** Bytes of the whole run, both directions together. Default: no limit. */
   maxBytes?: number | undefined;
   /** Called with each attempt, allowed or refused, when it is over. If it throws, the run is killed and rejects with that. */
-  onConnection?: ((connection: Connection) => void) | undefined;
+  onConnection?: ((connection: Connection) => void | Promise<void>) | undefined;
 }
 
 /** `match`: the TLS server name must be the name that was dialled. */
@@ -45,7 +45,7 @@ export interface Policy {
   /** What needs a listening socket inside the sandbox, by family; ascending. */
   ports: ListenPorts;
   limits: Limits;
-  onConnection: ((connection: Connection) => void) | null;
+  onConnection: ((connection: Connection) => void | Promise<void>) | null;
 }
 
 export interface ListenPorts {

@@ -11,6 +11,7 @@ const LANDLOCK = 512;
 const LANDLOCK_NO_TCP = 1024;
 const LANDLOCK_NO_ABSTRACT = 2048;
 const FILTERS = { none: 0, default: 1, 'no-inet': 2, 'no-namespaces': 4, 'no-namespaces-inet': 5 } as const;
+const HAS_GRANTS = 4096;
 const PORT_IPV4 = 1 << 16;
 const PORT_IPV6 = 1 << 17;
 const OWN_FILTER = 3;
@@ -106,7 +107,7 @@ function mountSource(mount: Mount): string {
 }
 
 function flagsOf(plan: Plan): number {
-  let flags = (plan.procOptional ? PROC_OPTIONAL : 0) | (plan.egressPorts === null ? 0 : EGRESS);
+  let flags = (plan.procOptional ? PROC_OPTIONAL : 0) | (plan.egressPorts === null ? 0 : EGRESS) | (plan.hasGrants ? HAS_GRANTS : 0);
   if (plan.landlock !== null) {
     const { tcp, abstractSockets } = plan.landlock;
     flags |= LANDLOCK | (tcp ? 0 : LANDLOCK_NO_TCP) | (abstractSockets ? 0 : LANDLOCK_NO_ABSTRACT);

@@ -11,7 +11,7 @@ const MIN_PIDS = 2;
 const INODES_PER_MIB = 4096;
 const MAX_INODES = 1 << 20;
 /** How much later than the host the launcher acts: only when the host cannot. */
-const BACKSTOP_MS = 5000;
+const BACKSTOP_MS = 500;
 
 export interface LimitOptions {
   timeoutMs: number;

@@ -95,6 +95,7 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     egressPorts,
     filter: await planFilter(options, facts.profiles, namespaces, dropped, isNetworkFenceOff(process.env)),
     landlock,
+    hasGrants: grants.length > 0,
     // Without a mount namespace they are the rules of Landlock.
     mounts: namespaces.mount || landlock !== null ? await planMounts(view, facts, dropped) : [],
   };

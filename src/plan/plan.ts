@@ -18,6 +18,8 @@ export interface Plan {
   filter: SystemCallFilter;
   /** null: without, even where the kernel has it. */
   landlock: PlanLandlock | null;
+  /** True when some of the binds are the caller's: the launcher looks for file systems of the kernel in them. */
+  hasGrants: boolean;
   /** In order of mounting: parents before what lies below them. */
   mounts: Mount[];
 }

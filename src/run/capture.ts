@@ -103,6 +103,13 @@ export class Capture {
       });
   }
 
+  /** From now on nothing waits for the caller, whose promise may never settle; what comes is still kept. */
+  release(): void {
+    this.#callback = null;
+    this.isHeldUp = false;
+    this.#stream.resume();
+  }
+
   #giveUp(error: unknown): void {
     this.#callback = null;
     this.#options.onThrow(error);

@@ -27,7 +27,10 @@ export interface SandboxOptions {
   shutdownSignal?: NodeJS.Signals | undefined;
   /** Milliseconds between the soft signal and SIGKILL, 0 to `timeoutMs` - 1. Default: 2000, or less with a shorter timeout. */
   gracePeriodMs?: number | undefined;
-  /** What the guest reads from its standard input. Absent: end of file at once. A Readable is destroyed with the run. */
+  /**
+   * What the guest reads from its standard input. Absent: end of file at once. A Readable is destroyed with the run; one that
+   * fails is an end of file where it failed.
+   */
   stdin?: string | Uint8Array | Readable | undefined;
   /** Bytes of standard output to keep; one more ends the run as `overflow-stdout`. Default: 8 MiB. */
   maxStdoutBytes?: number | undefined;
@@ -39,7 +42,7 @@ export interface SandboxOptions {
   signal?: AbortSignal | undefined;
   /**
    * Called with the output as it arrives, inside the cap. While a promise that it returns is not settled nothing more is
-   * read, which slows the guest down, and the result waits. If it throws or rejects, the run is killed and
+   * read, which slows the guest down, and the result waits, unless the run was ended (timeout, abort). If it throws or rejects, the run is killed and
    * `runSandboxed` rejects with that.
    */
   onStdout?: ((chunk: Buffer) => void | Promise<void>) | undefined;

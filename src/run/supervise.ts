@@ -188,7 +188,10 @@ class Supervision {
 
   /** The soft signal first, SIGKILL after the grace period. */
   #stop(cause: 'timeout' | 'canceled'): void {
-    if (this.#exited || this.#ended !== null || this.#failure !== null) return;
+    if (this.#exited || this.#ended !== null || this.#failure !== null) {
+      if (cause === 'canceled') this.#release();
+      return;
+    }
     this.#outcome ??= cause;
     if (this.#stopping !== 'no') return;
     // Nothing of the guest runs yet that could take a signal.
@@ -197,6 +200,14 @@ class Supervision {
     const { shutdownSignal, gracePeriodMs } = this.#input.options;
     this.#launch.signal(shutdownSignal);
     this.#after(gracePeriodMs, () => this.#kill(cause));
+  }
+
+  /** Ends the wait for promises of onStdout and onStderr that are not settled. */
+  #release(): void {
+    for (const capture of Object.values(this.#captures ?? {})) {
+      if (capture.isHeldUp) this.#outcome ??= 'canceled';
+      capture.release();
+    }
   }
 
   #kill(cause: Outcome): void {
@@ -218,16 +229,18 @@ class Supervision {
     this.#exited = true;
     const wallMs = performance.now() - this.#startedAt;
     for (const timer of this.#timers) clearTimeout(timer);
-    this.#unsubscribe();
     this.#open();
     this.#feed?.stop();
     this.#streams?.stdin?.destroy();
     const served = this.#egress?.close(this.#outcome === null ? DRAIN_MS : 0);
     if (this.#streams === null || this.#captures === null) {
+      this.#unsubscribe();
       await served;
       return this.#fail(this.#broken?.error);
     }
+    if (this.#outcome !== null) this.#release();
     await drained([this.#captures.stdout, this.#captures.stderr]);
+    this.#unsubscribe();
     const egress = (await served) ?? NO_EGRESS;
     this.#streams.stdout.destroy();
     this.#streams.stderr.destroy();

@@ -39,6 +39,7 @@ const full: Plan = {
   egressPorts: [{ port: 80, ipv4: true, ipv6: false }, { port: 443, ipv4: true, ipv6: true }, { port: 65535, ipv4: false, ipv6: true }],
   filter: { program: Uint8Array.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]) },
   landlock: { tcp: false, abstractSockets: false },
+  hasGrants: false,
   mounts: [
     { kind: 'symlink', path: '/bin', target: 'usr/bin' },
     { kind: 'device', path: '/dev/null', source: '/dev/null', minor: 3 },
@@ -133,6 +134,11 @@ describe('encodePlan', () => {
         { kind: 1, flags: 6, mode: 0, path: '/w/r', source: '/w/r' },
       ],
     });
+  });
+
+  it('says that there are grants', () => {
+    expect(decode(encodePlan({ ...full, hasGrants: true })).flags).toBe(4095 | 4096);
+    expect(nativeValue('kHasGrants')).toBe(4096);
   });
 
   it('gives the same bytes as ever', () => {

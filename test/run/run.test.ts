@@ -492,3 +492,19 @@ it('leaves nothing behind of many runs at a time', async () => {
   // On cgroup v1 the host itself goes on to take the kernel's lock for a while, with a file that is open for a moment.
   expect(descriptors.filter((each) => !each.endsWith('cgroup.procs') && !each.endsWith('/cgroup'))).toEqual([]);
 });
+
+describe('a promise of onStdout that never settles', () => {
+  const never = () => new Promise<void>(() => undefined);
+
+  it('does not hold up a run that timed out', async () => {
+    const result = await runSandboxed({ command: 'sh', args: ['-c', 'yes'], timeoutMs: patience(500), gracePeriodMs: 50, onStdout: never });
+    expect(result.outcome).toBe('timeout');
+  });
+
+  it('does not hold up an abort, not even one after the end of the guest', async () => {
+    const controller = new AbortController();
+    const run = runSandboxed({ command: 'sh', args: ['-c', 'echo one; sleep 0.2; echo two'], timeoutMs: patience(20_000), onStdout: never, signal: controller.signal });
+    setTimeout(() => controller.abort(), patience(1000));
+    expect((await run).outcome).toBe('canceled');
+  });
+});
