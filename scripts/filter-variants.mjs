@@ -33,11 +33,18 @@ export function withoutNamespaces(rules, { inet }) {
     const family = familyOf(rule);
     if (family === UNIX) return [{ ...rule, names: rule.names.filter((name) => name === 'socketpair') }];
     if (family !== null && !inet) return [];
-    return [{ ...rule, names: rule.names.filter((name) => !IPC.test(name) && !PRETENDED.includes(name) && !ATTRIBUTES.test(name) && !(name in OWN_ONLY)) }];
+    const others = rule.names.filter((name) => !IPC.test(name) && !PRETENDED.includes(name) && !ATTRIBUTES.test(name) && !(name in OWN_ONLY));
+    const own = rule.names.filter((name) => name in OWN_ONLY).map((name) => onlyOwn(rule, name));
+    return [{ ...rule, names: others }, ...own];
   });
-  const allowed = rules.find(({ names }) => names.includes('read')).action;
-  const own = Object.entries(OWN_ONLY).map(([name, conditions]) => ({ names: [name], action: allowed, conditions }));
-  return [...kept.filter(({ names }) => names.length > 0), { names: PRETENDED, action: NOTHING_DONE, conditions: [] }, ...own];
+  return [...kept.filter(({ names }) => names.length > 0), { names: PRETENDED, action: NOTHING_DONE, conditions: [] }];
+}
+
+/** The rule's own conditions stay: they are about other arguments. */
+function onlyOwn(rule, name) {
+  const conditions = rule.conditions.filter(({ index }) => !OWN_ONLY[name].some((own) => own.index === index));
+  if (conditions.length !== rule.conditions.length) throw new Error(`${name}: two conditions on one argument`);
+  return { names: [name], action: rule.action, conditions: [...conditions, ...OWN_ONLY[name]] };
 }
 
 function familyOf({ names, conditions }) {

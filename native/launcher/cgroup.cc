@@ -99,19 +99,21 @@ int CloneIntoFd(const RunCgroup& cgroup) {
 
 bool AttachInit(const Plan& plan, const RunCgroup& cgroup, pid_t init, uint32_t* fences) {
   if (cgroup.version == 0) return true;
-  if (cgroup.version == 1) {
-    char pid[16];
-    snprintf(pid, sizeof pid, "%d", init);
-    for (uint32_t i = 0; i < cgroup.count; i++) {
-      const int error = WriteControl(cgroup.directories[i].get(), "cgroup.procs", pid);
-      if (error != 0) return Fail(Stage::kAttach, error, "write cgroup.procs", plan.cgroupParents[i].directory);
-    }
-  }
   char path[40];
   char text[8192];
   snprintf(path, sizeof path, "/proc/%d/cgroup", init);
-  const int error = ReadControl(AT_FDCWD, path, text, sizeof text);
+  int error = ReadControl(AT_FDCWD, path, text, sizeof text);
   if (error != 0) return Fail(Stage::kAttach, error, "read", path);
+  if (CountMemberships(text, cgroup.name) != cgroup.count) {
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", init);
+    for (uint32_t i = 0; i < cgroup.count; i++) {
+      error = WriteControl(cgroup.directories[i].get(), "cgroup.procs", pid);
+      if (error != 0) return Fail(Stage::kAttach, error, "write cgroup.procs", plan.cgroupParents[i].directory);
+    }
+    error = ReadControl(AT_FDCWD, path, text, sizeof text);
+    if (error != 0) return Fail(Stage::kAttach, error, "read", path);
+  }
   if (CountMemberships(text, cgroup.name) != cgroup.count) return Fail(Stage::kAttach, ESRCH, "read back", path);
   if (plan.memoryBytes != kUnlimited && DirectoryOf(cgroup, kMemoryController) >= 0) *fences |= kFenceMemory;
   if (plan.pids != kUnlimited && DirectoryOf(cgroup, kPidsController) >= 0) *fences |= kFenceProcessLimit;

@@ -24,7 +24,7 @@ bool CreateCgroup(const Plan& plan, RunCgroup* cgroup);
 // The descriptor for CLONE_INTO_CGROUP, or -1 where only AttachInit can do it.
 int CloneIntoFd(const RunCgroup& cgroup);
 
-// v1: moves init in. Both: reads back where init is and adds the fences that hold to *fences.
+// Moves init in where it was not born there (v1; no clone3). Reads back where init is and adds the fences that hold to *fences.
 bool AttachInit(const Plan& plan, const RunCgroup& cgroup, pid_t init, uint32_t* fences);
 
 // Fills memory, pids and cpu figures of a record; what this kernel does not tell stays kUnknown.

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <poll.h>
@@ -16,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "control_file.h"
 #include "egress.h"
 #include "guest.h"
 #include "loopback.h"
+#include "orphans.h"
 #include "privileges.h"
 #include "proc.h"
 #include "report.h"
@@ -44,8 +43,10 @@ bool EnterIdentity(const Plan& plan) {
   return true;
 }
 
-bool HoldLifeline(int launcher) {
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Fail(Stage::kLifeline, errno, "prctl PR_SET_PDEATHSIG");
+bool HoldLifeline(const Plan& plan, int launcher) {
+  // Without a pid namespace the guest would outlive an init that is killed: there init hears of it by its socket alone,
+  // and ends the guest first.
+  if (plan.has(kPidNamespace) && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Fail(Stage::kLifeline, errno, "prctl PR_SET_PDEATHSIG");
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return Fail(Stage::kLifeline, errno, "prctl PR_SET_CHILD_SUBREAPER");
   // A launcher that died before the first call sends no signal any more; its socket tells.
   pollfd poll_fd{launcher, POLLIN, 0};
@@ -91,7 +92,7 @@ bool SetUp(const Plan& plan, Sources* sources, bool sourcesPinned, int launcher,
   if (!ReceiveGo(launcher, &go)) return false;
   if (plan.has(kMountNamespace) && !sourcesPinned && !PinSources(plan, sources)) return false;
   if (!EnterIdentity(plan)) return false;
-  if (!HoldLifeline(launcher)) return false;
+  if (!HoldLifeline(plan, launcher)) return false;
   if (!SetHostname(plan)) return false;
   if (plan.has(kNetworkNamespace) && !BringLoopbackUp()) return false;
   if (plan.has(kEgress) && !OpenEgress(plan)) return false;
@@ -122,22 +123,6 @@ pid_t StartGuest(const Plan& plan, uint32_t fences) {
   const pid_t guest = clone(EnterGuest, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
   if (start.failure.error != 0) Fail(start.failure.stage, start.failure.error, start.failure.syscall, plan.executable);
   return guest;
-}
-
-// Without a pid namespace nobody else ends what the guest left behind: init is its subreaper.
-void KillOrphans() {
-  for (int round = 0; round < 10000; round++) {
-    char text[4096];
-    if (ReadControl(AT_FDCWD, "/proc/thread-self/children", text, sizeof text) != 0) return;
-    for (char* at = text; *at != 0;) {
-      char* end = nullptr;
-      const long pid = strtol(at, &end, 10);
-      if (end == at) break;
-      if (pid > 1) kill(static_cast<pid_t>(pid), SIGKILL);
-      at = end;
-    }
-    if (waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
-  }
 }
 
 // True once the guest itself has ended.
@@ -205,12 +190,9 @@ void RunInit(const Plan& plan, Sources* sources, bool sourcesPinned, Fd launcher
   close_range(0, 2, 0);
   close(kControlFd);
   GuestEnded ended{-1};
-  if (Supervise(guest, launcher.get(), signals.get(), events.get(), &ended.waitStatus)) {
-    if (!plan.has(kPidNamespace)) KillOrphans();
-    send(launcher.get(), &ended, sizeof ended, MSG_NOSIGNAL);
-  } else if (!plan.has(kPidNamespace)) {
-    KillOrphans();
-  }
+  const bool guestEnded = Supervise(guest, launcher.get(), signals.get(), events.get(), &ended.waitStatus);
+  if (!plan.has(kPidNamespace)) KillOrphans();
+  if (guestEnded) send(launcher.get(), &ended, sizeof ended, MSG_NOSIGNAL);
   // As process 1 of a pid namespace: the kernel kills and reaps all that is left in it before this exit is seen outside.
   _exit(0);
 }

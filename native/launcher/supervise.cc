@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "init.h"
+#include "orphans.h"
 
 namespace ringfence {
 namespace {
@@ -139,6 +140,8 @@ void Supervise(const Plan& plan, Sandbox* sandbox, const RunCgroup& cgroup, Reco
   watch.Run();
   watch.ReadInit(); // what init said with its last breath
   Reap(*sandbox, ended);
+  // Of an init that was killed: the launcher is a subreaper too.
+  if (!plan.has(kPidNamespace)) KillOrphans();
 }
 
 } // namespace ringfence

@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 
 import type { HostFacts } from '../host/facts.js';
 import type { RunOptions } from '../run/options.js';
@@ -14,6 +14,7 @@ import { findExecutable } from './executable.js';
 import { layFilesystem } from './filesystem.js';
 import type { Grant } from './grants.js';
 import { resolveGrants } from './grants.js';
+import { planHostScratch, refuseReadOnlyInWritable } from './host-view.js';
 import { needsIdMap, planIdentity } from './identity.js';
 import { planLimits } from './limits.js';
 import { HOSTNAME, hasOwnNetwork, isNetworkFenceOff, planEgressPorts, planNameFiles } from './network.js';
@@ -37,11 +38,12 @@ export interface PlannedRun {
   encoded: Uint8Array;
   /** What the guest's working directory is called, inside and, for a caller's directory, outside: a path without symlinks. */
   cwd: string;
-  /**
-   * True when the sandbox has a working directory of its own. It exists on the host only when `plan.namespaces.mount` is
-   * false: then whoever launches makes it (0700, owned by `plan.identity.outsideUid`) and removes it.
-   */
   cwdOwnedBySandbox: boolean;
+  /**
+   * Scratch directories on the host, where there is no mount namespace: whoever launches makes them, in this order (0700,
+   * owned by `plan.identity.outsideUid`), and removes them.
+   */
+  hostDirectories: readonly string[];
   nodeHeapMbApplied: number | null;
 }
 
@@ -68,17 +70,16 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
   const granted = await resolveGrants(options);
   const grants = granted.cwd === null ? granted.grants : [...granted.grants, granted.cwd];
   const executable = await findExecutable(options.command, env['PATH'], facts.base);
-  const scratch = await planScratch({
-    base: facts.base,
-    home: env['HOME'],
-    tmpdir: env['TMPDIR'],
-    hostTmpdir: resolve(tmpdir()),
-    grants,
-    ownsCwd: granted.cwd === null,
-  });
+  const ownsCwd = granted.cwd === null;
+  const hostTmpdir = resolve(tmpdir());
+  const { made, ...scratch } = namespaces.mount
+    ? { ...(await planScratch({ base: facts.base, home: env['HOME'], tmpdir: env['TMPDIR'], hostTmpdir, grants, ownsCwd })), made: [] }
+    : await planHostScratch(env, grants, await realPathOf(hostTmpdir), ownsCwd);
+  if (!namespaces.mount) refuseReadOnlyInWritable(grants);
   const egressPorts = planEgressPorts(options.network, namespaces.network);
   const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist: egressPorts !== null };
-  const cwd = granted.cwd?.real ?? (await ownCwd(scratch, namespaces));
+  const cwd = granted.cwd?.real ?? scratch.ownedCwd ?? '/';
+  const landlock = planLandlock(options, namespaces.network, dropped, isNetworkFenceOff(process.env));
   const plan: Plan = {
     namespaces,
     // The guest can do with less of /proc than it asked for, but never with the host's.
@@ -93,16 +94,11 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     env,
     egressPorts,
     filter: await planFilter(options, facts.profiles, namespaces, dropped, isNetworkFenceOff(process.env)),
-    landlock: planLandlock(options, namespaces.network, dropped, isNetworkFenceOff(process.env)),
-    mounts: namespaces.mount ? await planMounts(view, facts, dropped) : [],
+    landlock,
+    // Without a mount namespace they are the rules of Landlock.
+    mounts: namespaces.mount || landlock !== null ? await planMounts(view, facts, dropped) : [],
   };
-  return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: granted.cwd === null, nodeHeapMbApplied };
-}
-
-/** What process.cwd() will say in an owned working directory. */
-async function ownCwd(scratch: Scratch, namespaces: Namespaces): Promise<string> {
-  const path = scratch.ownedCwd ?? '/';
-  return namespaces.mount ? path : join(await realPathOf(dirname(path)), basename(path));
+  return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: ownsCwd, hostDirectories: made, nodeHeapMbApplied };
 }
 
 interface View {
@@ -140,7 +136,6 @@ async function planMounts(view: View, facts: HostFacts, dropped: ReadonlySet<Fen
 function planNamespaces(network: boolean, dropped: ReadonlySet<Fence>): Namespaces {
   const user = !dropped.has('identity');
   const mount = !dropped.has('filesystem');
-  // The pid namespace ends every process with the run: it stays, without the limit, unless no namespace can be had at all.
   const any = user || mount;
-  return { user, mount, pid: any || !dropped.has('pids'), network, ipc: any, uts: any, cgroup: any };
+  return { user, mount, pid: any, network, ipc: any, uts: any, cgroup: any };
 }

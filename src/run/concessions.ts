@@ -9,8 +9,8 @@ const NAMESPACE_TRIALS: readonly (readonly Fence[])[] = [
   ['network'],
   ['identity'],
   ['network', 'identity'],
-  // Those that belong to no fence (ipc, uts, cgroup) go with the last of the others.
-  ['network', 'identity', 'pids', 'filesystem'],
+  // Those that belong to no fence (ipc, uts, cgroup), and the pid namespace, go with the last of the others.
+  ['network', 'identity', 'filesystem'],
 ];
 
 /** The fences that a best-effort run gives up, one failed launch after the other. */
@@ -21,6 +21,8 @@ export class Concessions {
   readonly lasting = new Map<Fence, string>();
   #nextTrial = 0;
   #onTrial: readonly Fence[] = [];
+  /** What came first: without one namespace the others are refused for other reasons. */
+  #cause: string | null = null;
 
   constructor(known: ReadonlyMap<Fence, string>) {
     this.dropped = new Map(known);
@@ -49,7 +51,8 @@ export class Concessions {
     return fences.length > 0;
   }
 
-  #tryNext(code: string, last: boolean): boolean {
+  #tryNext(latest: string, last: boolean): boolean {
+    const code = (this.#cause ??= latest);
     for (const fence of this.#onTrial) {
       this.dropped.delete(fence);
       this.lasting.delete(fence);

@@ -40,7 +40,9 @@ export function enforcementOf(options: RunOptions, plan: Plan, dropped: Dropped,
     const given = dropped.get(fence);
     const lesser = withoutNamespaces(fence, options, plan, verified);
     if (lesser !== null) return { status: 'enforced', by: lesser };
-    const reason = given === undefined ? notWanted(fence, options, plan) : null;
+    // What was given up may not have been asked for: clone3 does not say which namespace it refused.
+    const shared = fence === 'network' && options.network === 'host';
+    const reason = given === undefined || shared ? notWanted(fence, options, plan) : null;
     if (reason !== null) return { status: 'disabled', by: reason };
     const mechanism = mechanismOf(fence, options, plan, verified);
     if (isOnlyCpuTime(fence, options)) return { status: 'enforced', by: mechanism };

@@ -11,6 +11,10 @@ export function withoutNamespaces(
   { fences, landlockAbi }: Pick<ReadyRecord, 'fences' | 'landlockAbi'>,
 ): string | null {
   if (fence === 'filesystem' && !plan.namespaces.mount && fences.has('landlock')) return filesystem(plan, landlockAbi);
+  if (fence === 'pids' && !plan.namespaces.pid && plan.cgroup !== null && fences.has('process-limit')) {
+    return `cgroup-v${plan.cgroup.version} (no pid namespace)`;
+  }
+  if (fence === 'identity' && !plan.namespaces.user && fences.has('identity') && plan.identity.outsideUid !== process.geteuid?.()) return 'setuid';
   if (fence === 'network' && !plan.namespaces.network && options.network === 'none' && isClosed(plan)) {
     if (!fences.has('system-calls')) return null;
     const tcp = fences.has('landlock') && landlockAbi >= 4 && plan.landlock?.tcp === false;

@@ -2,7 +2,7 @@ import { describeEnding, collect, notStarted } from './collect.js';
 import { Concessions } from './concessions.js';
 import { missingFences } from './enforcement.js';
 import { Host } from './host.js';
-import { makeOwnedCwd, removeCgroup, removeOwnedCwd } from './host-side.js';
+import { makeHostDirectories, removeCgroup, removeHostDirectories } from './host-side.js';
 import { compileNetwork } from './network.js';
 import { validateOptions } from './options.js';
 import type { RunOptions, SandboxOptions } from './options.js';
@@ -77,7 +77,7 @@ async function plan(host: Host, options: RunOptions, dropped: ReadonlySet<Fence>
 /** Launches, supervises, and removes what is left of a launcher that could not do it itself. */
 async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRun): Promise<Ending | SetUpProblem> {
   try {
-    await makeOwnedCwd(planned);
+    await makeHostDirectories(planned);
     const ending = await supervise({
       native: native(),
       launcher: locateLauncher(),
@@ -92,7 +92,7 @@ async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRu
   } catch (error) {
     return setUpProblem(error, 'cannot start the launcher', 'launcher-not-started');
   } finally {
-    await removeOwnedCwd(planned);
+    await removeHostDirectories(planned);
   }
 }
 

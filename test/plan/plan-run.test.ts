@@ -199,7 +199,11 @@ describe('fences that were dropped', () => {
       const { plan: made, cwd, cwdOwnedBySandbox } = await plan({}, ['filesystem']);
       expect(cwdOwnedBySandbox).toBe(true);
       expect(dirname(cwd)).toBe(realpathSync(tmpdir()));
-      expect(made).toMatchObject({ cwd, mounts: [] });
+      expect(made).toMatchObject({ cwd });
+      // The rules of Landlock: the guest's scratch is nothing of the host's.
+      const scratch = made.mounts.flatMap((mount) => (mount.kind === 'scratch' ? [mount.path] : []));
+      expect(scratch).toEqual([cwd, dirname(made.env['TMPDIR'] ?? '')].sort());
+      expect(dirname(scratch[0] ?? '')).toBe(dirname(cwd));
     } finally {
       if (before !== undefined) process.env['TMPDIR'] = before;
     }
