@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished } from 'vitest';
 
 import { clientHello, records } from '../egress/support/hello.js';
+import { whereAmI } from '../support/lane.js';
 import { belongsHere } from '../support/skip.js';
 import { attack, attackClass } from './support/attack.js';
 import type { Attempt, Guest, Options } from './support/attack.js';
@@ -181,6 +182,7 @@ async function silent(): Promise<{ port: number }> {
 attackClass({ ...about, name: 'wearing the gateway out' }, [
   attack({
     title: 'Opening 10,000 connections holds no more of them open than maxConnections',
+    requires: (context) => belongsHere(context, !whereAmI().uml, 'outside of User-Mode Linux, where that takes minutes'),
     ground: silent,
     guest: (lab, { port }) => lab.attack('hold-open', 'api.test', String(port), '10000', '300'),
     options: ({ port }) => ({ ...allowed(port), limits: { openFiles: 12_000 } }),

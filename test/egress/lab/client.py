@@ -138,6 +138,12 @@ def parallel(host, port, count):
     return results
 
 
+def crowd(host, port, count):
+    """That many connections, one after the other, all kept; then what becomes of each."""
+    socks = [outcome(lambda: connect(host, port)) for _ in range(int(count))]
+    return [sock if isinstance(sock, str) else outcome(lambda sock=sock: read_all(sock).decode()) for sock in socks]
+
+
 def lookup(*names):
     def one(name, family, flags):
         return outcome(lambda: sorted({found[4][0] for found in socket.getaddrinfo(name, 80, family, socket.SOCK_STREAM, 0, flags)}))

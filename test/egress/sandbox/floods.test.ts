@@ -1,15 +1,17 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { runSandboxed } from '../../../src/index.js';
 import type { SandboxOptions, SandboxResult } from '../../../src/index.js';
 import { compileFixture } from '../../support/compile.js';
-import { patience } from '../../support/lane.js';
+import { patience, whereAmI } from '../../support/lane.js';
+import { belongsHere } from '../../support/skip.js';
 
 const program = compileFixture('escape/egress.c');
 let server: Server;
 let port = 0;
+beforeEach((context) => belongsHere(context, !whereAmI().uml, 'outside of User-Mode Linux, whose one processor the guest and the host share'));
 beforeAll(async () => {
   server = createServer((socket) => socket.on('error', () => undefined).end('served'));
   server.listen(0, '127.0.0.1');
