@@ -39,6 +39,22 @@ function signalNumber(signal: NodeJS.Signals | null): number {
   return (constants.signals as Partial<Record<string, number>>)[signal] ?? Number(signal.slice(3));
 }
 
+/** HTTP status of a request that the service makes no run of. A run that fails is 200 with `ok: false`. */
+export const httpStatusByRefusal = {
+  'invalid-json': 400,
+  'invalid-request': 400,
+  unauthorized: 401,
+  'foreign-page': 403,
+  'not-found': 404,
+  'body-too-large': 413,
+  'queue-full': 429,
+  /** Nobody reads it: nginx's number for a client that has gone. */
+  'hung-up': 499,
+  'internal-error': 500,
+  'shutting-down': 503,
+  'not-ready': 503,
+} as const;
+
 /** What goes wrong with a sandbox, and what to do about it. Codes of one cause that need another remedy are another code. */
 export const hints = {
   'command-not-found': 'give an absolute path, or a PATH in env that has the command',

@@ -1,0 +1,47 @@
+import type { IncomingMessage } from 'node:http';
+
+import { Refusal } from './refusal.js';
+
+/** Whatever a client sends after its request was found too big is read, up to this many times the limit, and dropped. */
+const DISCARDED_LIMITS = 32;
+
+/**
+ * Reads a body of JSON, whatever its content type says.
+ * @throws Refusal for more than `maxBytes`, and for what is no JSON.
+ */
+export async function readJson(stream: NodeJS.ReadableStream, maxBytes: number, declared: string | undefined): Promise<unknown> {
+  if (Number(declared) > maxBytes) throw tooLarge(stream, maxBytes);
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > maxBytes) throw tooLarge(stream, maxBytes);
+    chunks.push(chunk);
+  }
+  return parsed(Buffer.concat(chunks, length));
+}
+
+function parsed(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    // Not the parser's message: it quotes the text.
+    throw new Refusal('invalid-json', 'invalid JSON body');
+  }
+}
+
+/**
+ * A client that still sends would never read its answer, if the connection were cut: what it sends is dropped instead, but
+ * not without end.
+ */
+function tooLarge(stream: NodeJS.ReadableStream, maxBytes: number): Refusal {
+  const request = stream as IncomingMessage;
+  let left = DISCARDED_LIMITS * maxBytes;
+  request.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) request.destroy();
+  });
+  request.on('error', () => undefined);
+  request.resume();
+  return new Refusal('body-too-large', `the body has more than ${maxBytes} bytes`);
+}
