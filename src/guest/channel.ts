@@ -8,6 +8,9 @@ import type { Envelope, GuestMessage, Reply } from './messages.js';
 export const MAX_FRAME_BYTES = 2 * 1024 * 1024;
 /** Logs, calls and the answer of any run that keeps to the rules are fewer. */
 const MAX_MESSAGES = 20_000;
+/** Beyond these the guest is not heard until it has read what it was told: its own pace bounds what is held for it. */
+const MAX_UNANSWERED = 256;
+const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
 
 export interface ChannelEvents {
   onMessage(message: Exclude<GuestMessage, { t: 'ready' }>): void;
@@ -28,6 +31,7 @@ export class Channel {
   #socket: Socket | null = null;
   #first: Buffer | null = null;
   #messages = 0;
+  #unanswered = 0;
   #closed = false;
   #onReady: () => void = () => undefined;
 
@@ -62,7 +66,9 @@ export class Channel {
     if (Buffer.byteLength(text) > MAX_FRAME_BYTES) {
       text = replyMessage(id, { ok: false, error: { code: 'too_large', message: `the result has more than ${MAX_FRAME_BYTES} bytes` } });
     }
-    this.#send(text);
+    this.#unanswered--;
+    if (!this.#closed) this.#socket?.write(encodeFrame(text), () => this.#pace());
+    this.#pace();
   }
 
   /** Idempotent. Nothing is heard afterwards. */
@@ -72,8 +78,11 @@ export class Channel {
     this.#socket?.destroy();
   }
 
-  #send(text: string): void {
-    if (!this.#closed) this.#socket?.write(encodeFrame(text));
+  #pace(): void {
+    const socket = this.#socket;
+    if (socket === null || this.#closed) return;
+    if (this.#unanswered >= MAX_UNANSWERED || socket.writableLength > MAX_UNREAD_BYTES) socket.pause();
+    else if (socket.isPaused()) socket.resume();
   }
 
   #accept(socket: Socket): void {
@@ -105,7 +114,11 @@ export class Channel {
 
   #hear(message: GuestMessage): void {
     if (++this.#messages > MAX_MESSAGES) throw new ProtocolError(`more than ${MAX_MESSAGES} messages`);
-    if (message.t === 'ready') this.#onReady();
-    else this.#events.onMessage(message);
+    if (message.t === 'ready') return this.#onReady();
+    if (message.t === 'call') {
+      this.#unanswered++;
+      this.#pace();
+    }
+    this.#events.onMessage(message);
   }
 }

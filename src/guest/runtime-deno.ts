@@ -14,7 +14,7 @@ const DEFAULT_IMPORT_HOSTS = [
 ];
 
 export function denoRuntime(command: string): Runtime {
-  const { entry, files } = harnessFiles('deno', ['deno-worker', 'realm']);
+  const { entry, files } = harnessFiles('deno', ['deno-worker', 'frames', 'realm']);
   return {
     name: 'deno',
     command,

@@ -34,7 +34,7 @@ export const GUEST_ENVIRONMENT = { PATH: '/usr/bin:/bin', HOME: '/tmp', TMPDIR: 
 export const GUEST_PIDS = 64;
 
 export function nodeRuntime(command: string): Runtime {
-  const { entry, files } = harnessFiles('node', ['realm']);
+  const { entry, files } = harnessFiles('node', ['frames', 'realm']);
   return {
     name: 'node',
     command,

@@ -3,7 +3,9 @@
  * without permissions. All that the guest can reach of the channel is `postMessage`: each text becomes one frame, whatever
  * is in it, and the host checks what it says.
  */
+import { frameOf, Splitter } from './frames.mjs';
 
+// What Deno has, as far as it is needed here: its own types would need Deno to check them.
 interface Connection {
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
@@ -25,18 +27,15 @@ interface Scope {
   Worker: new (url: string, options: object) => GuestWorker;
 }
 
-const HEADER_BYTES = 4;
-const MAX_FRAME_BYTES = 2 * 1024 * 1024;
 const { Deno, Worker } = globalThis as unknown as Scope;
-const [port, permissions] = Deno.args;
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const [port, permissions = ''] = Deno.args;
 
+// The worker's start blocks this isolate; the connection is made meanwhile.
 const connecting = Deno.connect({ hostname: '127.0.0.1', port: Number(port) });
 const worker = new Worker(new URL('./deno-worker.mjs', import.meta.url).href, {
   type: 'module',
   name: 'guest',
-  deno: { permissions: JSON.parse(permissions ?? '"none"') as unknown },
+  deno: { permissions: JSON.parse(permissions) as unknown },
 });
 let sending: Promise<unknown> = connecting;
 worker.onmessage = ({ data }) => {
@@ -51,46 +50,21 @@ const connection = await connecting;
 connection.unref();
 void receive(connection);
 
-function send(text: string): void {
-  const bytes = encoder.encode(text);
-  const frame = new Uint8Array(HEADER_BYTES + bytes.length);
-  if (bytes.length > MAX_FRAME_BYTES) {
-    return send(JSON.stringify({ t: 'failure', error: `a message of ${bytes.length} bytes, where ${MAX_FRAME_BYTES} are allowed` }));
-  }
-  new DataView(frame.buffer).setUint32(0, bytes.length, true);
-  frame.set(bytes, HEADER_BYTES);
-  sending = sending.then(() => write(frame));
+function send(message: string): void {
+  const frame = frameOf(message);
+  sending = sending.then(() => writeAll(frame));
 }
 
-async function write(frame: Uint8Array): Promise<void> {
+async function writeAll(frame: Uint8Array): Promise<void> {
   for (let at = 0; at < frame.length; ) at += await connection.write(frame.subarray(at));
 }
 
 async function receive(from: Connection): Promise<void> {
-  let held = new Uint8Array(64 * 1024);
-  let length = 0;
+  const splitter = new Splitter((message) => worker.postMessage(message));
+  const chunk = new Uint8Array(64 * 1024);
   for (;;) {
-    const count = await from.read(held.subarray(length));
+    const count = await from.read(chunk);
     if (count === null) return Deno.exit(0);
-    length += count;
-    let at = 0;
-    while (length - at >= HEADER_BYTES) {
-      const size = HEADER_BYTES + new DataView(held.buffer).getUint32(at, true);
-      if (length - at < size) {
-        if (size > held.length - at) held = grown(held, size + length);
-        break;
-      }
-      worker.postMessage(decoder.decode(held.subarray(at + HEADER_BYTES, at + size)));
-      at += size;
-    }
-    held.copyWithin(0, at, length);
-    length -= at;
-    if (length === held.length) held = grown(held, 2 * length);
+    splitter.push(chunk.subarray(0, count));
   }
-}
-
-function grown(bytes: Uint8Array, size: number): Uint8Array<ArrayBuffer> {
-  const larger = new Uint8Array(size);
-  larger.set(bytes);
-  return larger;
 }
