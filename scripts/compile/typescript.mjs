@@ -17,7 +17,7 @@ export async function buildTypeScript({ root, onStep = () => {} }) {
 function removeOrphans(output, source) {
   for (const entry of readdirSync(output, { withFileTypes: true })) {
     const path = join(output, entry.name);
-    const origin = join(source, entry.name.replace(/(\.d\.ts|\.js)$/, '.ts'));
+    const origin = join(source, entry.name.replace(/(?:\.d)?\.(m?)[jt]s$/, '.$1ts'));
     if (!existsSync(origin)) rmSync(path, { recursive: true });
     else if (entry.isDirectory()) removeOrphans(path, origin);
   }

@@ -24,10 +24,11 @@ export function isNetworkFenceOff(hostEnv: Environment): boolean {
   return hostEnv['SANDBOX_DISABLE_NETNS_FIREWALL'] === '1';
 }
 
-/** Ports that the launcher listens on for an allowlist; null without one. */
-export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean): number[] | null {
-  if (typeof network === 'string' || !ownNetwork) return null;
-  return [...new Set([...network.ports.ipv4, ...network.ports.ipv6])].sort((a, b) => a - b);
+/** Ports that the launcher listens on, for an allowlist and for the run's attendant; null without either. */
+export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean, attended: number | null = null): number[] | null {
+  if (!ownNetwork || (typeof network === 'string' && attended === null)) return null;
+  const allowed = typeof network === 'string' ? [] : [...network.ports.ipv4, ...network.ports.ipv6];
+  return [...new Set([...allowed, ...(attended === null ? [] : [attended])])].sort((a, b) => a - b);
 }
 
 /**

@@ -30,6 +30,14 @@ export type PlanOptions = Pick<
   'seccomp' | 'command' | 'args' | 'cwd' | 'cwdReadOnly' | 'env' | 'nodeHeapMb' | 'timeoutMs' | 'gracePeriodMs' | 'network' | 'filesystem' | 'limits'
 >;
 
+/** What a run has that no caller of runSandboxed can ask for. */
+export interface Service {
+  /** Files of the sandbox alone, readable by all. */
+  files: readonly { path: string; content: string }[];
+  /** A port of the sandbox's loopback that the host answers on, besides those of an allowlist. */
+  port: number;
+}
+
 export interface PlannedRun {
   plan: Plan;
   /** The plan as bytes for the launcher. */
@@ -51,7 +59,12 @@ export interface PlannedRun {
  * @throws RangeError that names the field for a path that cannot be granted; CommandNotFound; FenceUnavailable when a
  *   fence that is not dropped cannot be had on this host.
  */
-export async function planRun(options: PlanOptions, facts: HostFacts, dropped: ReadonlySet<Fence>): Promise<PlannedRun> {
+export async function planRun(
+  options: PlanOptions,
+  facts: HostFacts,
+  dropped: ReadonlySet<Fence>,
+  service: Service | null = null,
+): Promise<PlannedRun> {
   const namespaces = planNamespaces(hasOwnNetwork(options.network, dropped, process.env), dropped);
   const identity = planIdentity(facts, namespaces.user);
   if (identity === null) {
@@ -75,8 +88,8 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     grants,
     ownsCwd: granted.cwd === null,
   });
-  const egressPorts = planEgressPorts(options.network, namespaces.network);
-  const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist: egressPorts !== null };
+  const egressPorts = planEgressPorts(options.network, namespaces.network, service?.port ?? null);
+  const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist: typeof options.network !== 'string', files: service?.files ?? [] };
   const cwd = granted.cwd?.real ?? (await ownCwd(scratch, namespaces));
   const plan: Plan = {
     namespaces,
@@ -91,10 +104,14 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     argv: [options.command, ...options.args],
     env,
     egressPorts,
-    filter: await planFilter(options, facts.profiles, namespaces.network, dropped),
+    filter: await planFilter(options, facts.profiles, egressPorts === null && namespaces.network, dropped),
     mounts: namespaces.mount ? await planMounts(view, facts, dropped) : [],
   };
   return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: granted.cwd === null, nodeHeapMbApplied };
+}
+
+function madeUpFile({ path, content }: Service['files'][number]): Mount {
+  return { kind: 'file', path, mode: 0o444, content };
 }
 
 /** What process.cwd() will say in an owned working directory. */
@@ -111,6 +128,7 @@ interface View {
   identity: Identity;
   namespaces: Namespaces;
   hasAllowlist: boolean;
+  files: Service['files'];
 }
 
 async function planMounts(view: View, facts: HostFacts, dropped: ReadonlySet<Fence>): Promise<Mount[]> {
@@ -129,7 +147,7 @@ async function planMounts(view: View, facts: HostFacts, dropped: ReadonlySet<Fen
     grants,
     runtime,
     scratch,
-    files: [...planAccountFiles(identity, env['HOME']), ...nameFiles],
+    files: [...planAccountFiles(identity, env['HOME']), ...nameFiles, ...view.files.map(madeUpFile)],
     // Without the identity fence there may be no user namespace to map through: then what others may do is all there is.
     writableIdMap: !mapped ? 'none' : dropped.has('identity') ? 'optional' : 'required',
   });

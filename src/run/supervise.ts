@@ -7,6 +7,7 @@ import type { GuestStreams, LauncherExit, RunningLaunch } from '../launcher/laun
 import type { Native } from '../launcher/native.js';
 import { RecordError } from '../launcher/records.js';
 import type { EndedRecord, FailureRecord, FenceBit, LauncherRecord, ReadyRecord, SocketsRecord } from '../launcher/records.js';
+import type { Service } from '../plan/plan-run.js';
 import type { AbortFan } from './abort.js';
 import { Capture } from './capture.js';
 import type { OnChunk } from './capture.js';
@@ -23,6 +24,8 @@ const PATIENCE_MS = 5000;
 
 /** What a guest that ended by itself has sent is still delivered, but the result waits no longer for it. */
 const DRAIN_MS = 1000;
+/** Two for DNS and the one that sees packets. */
+const SOCKETS_BEFORE_LISTENERS = 3;
 const NO_EGRESS: EgressLog = { connections: [], omitted: 0 };
 
 export interface SuperviseInput {
@@ -36,8 +39,24 @@ export interface SuperviseInput {
   aborts: AbortFan;
   /** How long the launcher may take to do what it was told, before the next harder means. Default: 5000. */
   patienceMs?: number;
+  /** Serves the run from outside, which then has no deadline of its own here. */
+  attendant?: Attendant | null;
   /** Fences that this run must not be without and that are not among the verified ones. */
   missing(verified: ReadonlySet<FenceBit>): FenceBit[];
+}
+
+/** Whoever serves a run from outside while it lasts: its channel, its deadline, its end. */
+export interface Attendant extends Service {
+  /** Called once for each launch, before anything else. */
+  onLaunch(control: RunControl): void;
+  /** A listener on `port` of the sandbox's loopback, before guest code runs. The descriptor is the attendant's. */
+  onListener(descriptor: number): void;
+}
+
+/** What an attendant can do to its run, besides aborting it by its signal. */
+export interface RunControl {
+  /** At once: the run has done what it was for, and ends as `exit`. */
+  finish(): void;
 }
 
 /** What is known of one launch after its launcher has exited and the output is read. */
@@ -110,11 +129,13 @@ class Supervision {
         onExit: (exit) => void this.#onExit(exit),
       },
     );
+    const { attendant = null } = input;
+    attendant?.onLaunch({ finish: () => this.#kill('exit') });
     setImmediate(() => this.#open());
     this.#unsubscribe =
       options.signal === null ? () => undefined : input.aborts.subscribe(options.signal, () => this.#stop('canceled'));
     // After a block of the event loop the timers come first: what the launcher said meanwhile must be heard before.
-    this.#after(options.timeoutMs, () => setImmediate(() => this.#stop('timeout')));
+    if (attendant === null) this.#after(options.timeoutMs, () => setImmediate(() => this.#stop('timeout')));
   }
 
   /** The streams, in a turn of the event loop after that of the launch, unless a record comes first. */
@@ -145,8 +166,9 @@ class Supervision {
   }
 
   #planEgress(): RunEgress | null {
-    const { native, egressPorts: ports, options } = this.#input;
-    if (typeof options.network === 'string' || ports === undefined || ports === null) return null;
+    const { native, egressPorts, options, attendant = null } = this.#input;
+    if (typeof options.network === 'string' || egressPorts === undefined || egressPorts === null) return null;
+    const ports = egressPorts.filter((port) => port !== attendant?.port);
     return new RunEgress({
       policy: options.network,
       ports,
@@ -164,9 +186,13 @@ class Supervision {
     this.#kill('canceled');
   }
 
-  #onSockets({ hasIpv6 }: SocketsRecord, descriptors: number[]): void {
+  #onSockets({ hasIpv6 }: SocketsRecord, all: number[]): void {
+    const { attendant = null, egressPorts } = this.#input;
+    const { own, descriptors } = attendant === null ? { own: null, descriptors: all } : takeListener(all, egressPorts ?? [], attendant.port);
+    if (own !== null) attendant?.onListener(own);
     if (this.#egress !== null) return this.#egress.serve(descriptors, hasIpv6);
     closeAll(descriptors);
+    if (own !== null) return;
     this.#launch.hangUp();
     this.#onNonsense(new RecordError('sockets of an allowlist that there is not'));
   }
@@ -281,5 +307,16 @@ class Supervision {
       action();
     }, milliseconds);
     this.#timers.add(timer);
+  }
+}
+
+/** Takes an attendant's listener out of the launcher's sockets (native/shared/protocol.h); that of IPv6 is of no use to it. */
+function takeListener(descriptors: readonly number[], ports: readonly number[], port: number): { own: number | null; descriptors: number[] } {
+  const [own = null, ...others] = descriptors.filter((_, index) => isListenerOf(port, index));
+  closeAll(others);
+  return { own, descriptors: descriptors.filter((_, index) => !isListenerOf(port, index)) };
+
+  function isListenerOf(wanted: number, index: number): boolean {
+    return index >= SOCKETS_BEFORE_LISTENERS && ports[(index - SOCKETS_BEFORE_LISTENERS) % ports.length] === wanted;
   }
 }

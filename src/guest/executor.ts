@@ -1,0 +1,105 @@
+import { Host } from '../run/host.js';
+import type { GuestAnswer } from './answer.js';
+import { brokerProblem } from './broker.js';
+import { GuestRun, refusal } from './guest-run.js';
+import type { CompiledNetwork, GuestNetwork } from './network.js';
+import { compileGuestNetwork } from './network.js';
+import { checkRequest } from './request.js';
+import type { CheckedRequest, GuestRequest } from './request.js';
+import { findDeno } from './find-deno.js';
+import { nodeRuntime } from './runtime.js';
+import type { Runtime } from './runtime.js';
+import { denoRuntime } from './runtime-deno.js';
+import { GuestSandbox } from './sandbox.js';
+
+export interface ExecutorOptions {
+  runtime: 'deno' | 'node';
+  /** Absolute path of the runtime's program. Default: DENO_BIN, a `deno` in PATH or that of the npm package; this Node. */
+  command?: string | undefined;
+  /** As in `runSandboxed`. Default: `strict`. */
+  isolation?: 'strict' | 'best-effort' | undefined;
+  /** The only broker that requests may name. Default: SANDBOX_BROKER_URL; without either, any. */
+  brokerUrl?: string | undefined;
+  /** For the hosts that requests name: private ranges that are open, pinned addresses, limits. */
+  network?: GuestNetwork | undefined;
+}
+
+export interface Executor {
+  /** Runs one function in a sandbox of its own. Never rejects. */
+  run(request: GuestRequest): Promise<GuestAnswer>;
+  /** Ends what runs, as canceled. Resolves when nothing is left. */
+  close(): Promise<void>;
+}
+
+export function createExecutor(options: ExecutorOptions): Executor {
+  return new SandboxExecutor(options);
+}
+
+/** Beyond a function's own deadline, which is kept here. */
+const BACKSTOP_MS = 1000;
+
+class SandboxExecutor implements Executor {
+  readonly #host = new Host();
+  readonly #runtime: Runtime;
+  readonly #isolation: 'strict' | 'best-effort';
+  readonly #brokerUrl: string | undefined;
+  readonly #network: GuestNetwork;
+  readonly #answers = new Set<Promise<GuestAnswer>>();
+  readonly #closing = new AbortController();
+
+  constructor({ runtime, command, isolation = 'strict', brokerUrl, network = {} }: ExecutorOptions) {
+    this.#runtime = runtime === 'deno' ? denoRuntime(command ?? findDeno()) : nodeRuntime(command ?? process.execPath);
+    this.#isolation = isolation;
+    this.#brokerUrl = brokerUrl ?? process.env['SANDBOX_BROKER_URL'];
+    this.#network = network;
+  }
+
+  async run(request: GuestRequest): Promise<GuestAnswer> {
+    const answer = this.#run(request, performance.now());
+    this.#answers.add(answer);
+    try {
+      return await answer;
+    } finally {
+      this.#answers.delete(answer);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#answers);
+  }
+
+  async #run(input: GuestRequest, startedAt: number): Promise<GuestAnswer> {
+    const request = checkRequest(input);
+    if ('problem' in request) return refusal(startedAt, 'invalid-request', request.problem);
+    const { bindings } = request;
+    const problem = bindings.kind === 'broker' ? brokerProblem(bindings.url, this.#brokerUrl) : null;
+    if (problem !== null) return refusal(startedAt, 'bindings-rejected', `bindings rejected: ${problem}`);
+    if (this.#runtime.name === 'node' && request.import.length > 0) {
+      return refusal(startedAt, 'invalid-request', 'capabilities.import must be empty: Node has no remote imports, use the deno runtime');
+    }
+    let network: CompiledNetwork;
+    try {
+      // With a broker the guest has no sockets of its own.
+      network = await compileGuestNetwork(bindings.kind === 'broker' ? [] : request.net, request.import, this.#network);
+    } catch (error) {
+      return refusal(startedAt, 'egress-blocked', `egress blocked: ${(error as Error).message.replace(/^network\.allow\[\d+\]\s*/, '')}`);
+    }
+    return this.#dispatch(request, network, startedAt);
+  }
+
+  #dispatch(request: CheckedRequest, network: CompiledNetwork, startedAt: number): Promise<GuestAnswer> | GuestAnswer {
+    if (this.#closing.signal.aborted) return refusal(startedAt, 'closed', 'the executor is closed');
+    if (request.signal?.aborted === true) return refusal(startedAt, 'canceled', 'the run was canceled');
+    const sandbox = new GuestSandbox({
+      host: this.#host,
+      runtime: this.#runtime,
+      profile: { memoryMb: request.memoryMb, ...network },
+      isolation: this.#isolation,
+      backstopMs: request.timeoutMs + BACKSTOP_MS,
+    });
+    const run = new GuestRun({ request, source: request.source, sandbox, host: this.#host, startedAt });
+    const unsubscribe = this.#host.aborts.subscribe(this.#closing.signal, () => run.cancel());
+    return run.answer.finally(unsubscribe);
+  }
+}
