@@ -11,6 +11,7 @@ import { nodeRuntime } from './runtime.js';
 import type { Runtime } from './runtime.js';
 import { denoRuntime } from './runtime-deno.js';
 import { GuestSandbox } from './sandbox.js';
+import { TypeStripper } from './strip-types.js';
 
 export interface ExecutorOptions {
   runtime: 'deno' | 'node';
@@ -44,11 +45,14 @@ class SandboxExecutor implements Executor {
   readonly #isolation: 'strict' | 'best-effort';
   readonly #brokerUrl: string | undefined;
   readonly #network: GuestNetwork;
+  /** null where the runtime strips types itself. */
+  readonly #stripper: TypeStripper | null;
   readonly #answers = new Set<Promise<GuestAnswer>>();
   readonly #closing = new AbortController();
 
   constructor({ runtime, command, isolation = 'strict', brokerUrl, network = {} }: ExecutorOptions) {
     this.#runtime = runtime === 'deno' ? denoRuntime(command ?? findDeno()) : nodeRuntime(command ?? process.execPath);
+    this.#stripper = runtime === 'node' ? new TypeStripper() : null;
     this.#isolation = isolation;
     this.#brokerUrl = brokerUrl ?? process.env['SANDBOX_BROKER_URL'];
     this.#network = network;
@@ -67,6 +71,7 @@ class SandboxExecutor implements Executor {
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#answers);
+    await this.#stripper?.close();
   }
 
   async #run(input: GuestRequest, startedAt: number): Promise<GuestAnswer> {
@@ -98,7 +103,7 @@ class SandboxExecutor implements Executor {
       isolation: this.#isolation,
       backstopMs: request.timeoutMs + BACKSTOP_MS,
     });
-    const run = new GuestRun({ request, source: request.source, sandbox, host: this.#host, startedAt });
+    const run = new GuestRun({ request, source: this.#stripper === null ? { code: request.source } : this.#stripper.strip(request.source), sandbox, host: this.#host, startedAt });
     const unsubscribe = this.#host.aborts.subscribe(this.#closing.signal, () => run.cancel());
     return run.answer.finally(unsubscribe);
   }

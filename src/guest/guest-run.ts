@@ -11,11 +11,12 @@ import { Logs } from './logs.js';
 import type { Envelope, GuestCall, GuestMessage, GuestOutcome } from './messages.js';
 import type { CheckedRequest } from './request.js';
 import type { GuestSandbox } from './sandbox.js';
+import type { Stripped } from './strip-types.js';
 
 export interface RunInput {
   request: CheckedRequest;
-  /** As the runtime takes it. */
-  source: string;
+  /** As the runtime takes it, or what is wrong with it. */
+  source: Stripped | Promise<Stripped>;
   sandbox: GuestSandbox;
   host: Host;
   /** `performance.now()` when the request came. */
@@ -47,10 +48,8 @@ export class GuestRun {
     // After a block of the event loop the timers come first: what the guest said meanwhile must be heard before.
     const timer = setTimeout(() => setImmediate(() => this.#end({ kind: 'timeout' })), left);
     const unsubscribe = request.signal === null ? () => undefined : host.aborts.subscribe(request.signal, () => this.cancel());
-    sandbox.dispatch(envelopeOf(request, source), {
-      onMessage: (message) => this.#hear(message),
-      onBroken: (error) => this.#end({ kind: 'broken', message: error.message }),
-    });
+    if (source instanceof Promise) void source.then((stripped) => this.#dispatch(stripped));
+    else this.#dispatch(source);
     this.answer = sandbox.result.then((result) => {
       clearTimeout(timer);
       unsubscribe();
@@ -61,6 +60,15 @@ export class GuestRun {
 
   cancel(): void {
     this.#end({ kind: 'canceled' });
+  }
+
+  #dispatch(source: Stripped): void {
+    if (this.#cause !== null) return;
+    if ('problem' in source) return this.#end({ kind: 'done', outcome: { t: 'failure', error: source.problem } });
+    this.#input.sandbox.dispatch(envelopeOf(this.#input.request, source.code), {
+      onMessage: (message) => this.#hear(message),
+      onBroken: (error) => this.#end({ kind: 'broken', message: error.message }),
+    });
   }
 
   #end(cause: Cause): void {

@@ -1,4 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+
+import { builtFile } from './built.js';
 
 /** Where the harness lies inside a sandbox. */
 const DIRECTORY = '/ringfence';
@@ -11,12 +13,7 @@ export interface HarnessFiles {
 
 /** The built harness as files of a sandbox. @throws when the package was not built. */
 export function harnessFiles(entry: string, others: readonly string[]): HarnessFiles {
-  const beside = new URL('./harness/', import.meta.url);
-  // Run from the sources, as tests do, the build's output is elsewhere.
-  const directory = existsSync(new URL(`${entry}.mjs`, beside)) ? beside : new URL('../../dist/guest/harness/', import.meta.url);
   const path = (name: string) => `${DIRECTORY}/${name}.mjs`;
-  return {
-    entry: path(entry),
-    files: [entry, ...others].map((name) => ({ path: path(name), content: readFileSync(new URL(`${name}.mjs`, directory), 'utf8') })),
-  };
+  const content = (name: string) => readFileSync(builtFile(`harness/${name}.mjs`), 'utf8');
+  return { entry: path(entry), files: [entry, ...others].map((name) => ({ path: path(name), content: content(name) })) };
 }
