@@ -1,6 +1,9 @@
-import { chmodSync, existsSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { BuildError, run } from './command.mjs';
+
+/** The page of the service: for browsers, so with types of its own. */
+const page = 'src/service/page';
 
 /** `src` into `<root>/dist`: JavaScript and declarations. */
 export async function buildTypeScript({ root, onStep = () => {} }) {
@@ -8,6 +11,8 @@ export async function buildTypeScript({ root, onStep = () => {} }) {
   if (!existsSync(compiler)) throw new BuildError('typescript is not installed: type "npm ci --ignore-scripts"');
   onStep('typescript');
   await run(process.execPath, [compiler, '-p', 'tsconfig.json'], { cwd: root });
+  await run(process.execPath, [compiler, '-p', join(page, 'tsconfig.json')], { cwd: root });
+  for (const name of ['page.html', 'page.css']) copyFileSync(join(root, page, name), join(root, 'dist/service/page', name));
   removeOrphans(join(root, 'dist'), join(root, 'src'));
   const commandLine = join(root, 'dist/cli/main.js');
   if (existsSync(commandLine)) chmodSync(commandLine, 0o755);

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+
 import { fastify } from 'fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
@@ -49,9 +51,7 @@ export async function createApp(parts: ServiceParts): Promise<FastifyInstance> {
   app.setErrorHandler((error, _request, reply) => answerError(error, reply));
   app.setNotFoundHandler((_request, reply) => answerError(new Refusal('not-found', 'not found'), reply));
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (request: FastifyRequest, payload: NodeJS.ReadableStream) =>
-    readJson(payload, settings.maxBodyBytes, request.headers['content-length']),
-  );
+  app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage) => readJson(payload, settings.maxBodyBytes));
   app.addHook('onRequest', async (_request, reply) => {
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
   });

@@ -9,13 +9,13 @@ const DISCARDED_LIMITS = 32;
  * Reads a body of JSON, whatever its content type says.
  * @throws Refusal for more than `maxBytes`, and for what is no JSON.
  */
-export async function readJson(stream: NodeJS.ReadableStream, maxBytes: number, declared: string | undefined): Promise<unknown> {
-  if (Number(declared) > maxBytes) throw tooLarge(stream, maxBytes);
+export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
+  if (Number(request.headers['content-length']) > maxBytes) throw tooLarge(request, maxBytes);
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > maxBytes) throw tooLarge(stream, maxBytes);
+    if (length > maxBytes) throw tooLarge(request, maxBytes);
     chunks.push(chunk);
   }
   return parsed(Buffer.concat(chunks, length));
@@ -34,8 +34,7 @@ function parsed(bytes: Buffer): unknown {
  * A client that still sends would never read its answer, if the connection were cut: what it sends is dropped instead, but
  * not without end.
  */
-function tooLarge(stream: NodeJS.ReadableStream, maxBytes: number): Refusal {
-  const request = stream as IncomingMessage;
+function tooLarge(request: IncomingMessage, maxBytes: number): Refusal {
   let left = DISCARDED_LIMITS * maxBytes;
   request.on('data', (chunk: Buffer) => {
     left -= chunk.length;

@@ -1,10 +1,11 @@
+import { checkRequest } from '../guest/request.js';
 import type { GuestRequest } from '../guest/request.js';
 import { Refusal } from './refusal.js';
 
 export type RunRequest = Omit<GuestRequest, 'signal' | 'onLog' | 'bindings'> & { bindings?: { url: string; token: string } | undefined };
 
 /**
- * Takes the request out of a body; the executor checks the rest. `null` stands for an absent part.
+ * Takes the request out of a body. `null` stands for an absent part.
  * @throws Refusal
  */
 export function runRequestOf(body: unknown): RunRequest {
@@ -12,13 +13,16 @@ export function runRequestOf(body: unknown): RunRequest {
   if (typeof source !== 'string' || source === '' || !isRecord(capabilities)) {
     throw new Refusal('invalid-request', "missing 'source' or 'capabilities'");
   }
-  return {
+  const request: RunRequest = {
     source,
     input,
     capabilities: capabilities as NonNullable<RunRequest['capabilities']>,
     secrets: (secrets ?? undefined) as RunRequest['secrets'],
     bindings: brokerOf(bindings ?? undefined),
   };
+  const checked = checkRequest(request);
+  if ('problem' in checked) throw new Refusal('invalid-request', checked.problem);
+  return request;
 }
 
 function brokerOf(bindings: unknown): RunRequest['bindings'] {

@@ -46,12 +46,11 @@ class RunHandling {
     const queuedMs = startedAt - arrivedAt;
     try {
       const answer = await executor.run({ ...request, signal: this.#hangUp.signal });
-      if (answer.code === 'invalid-request') throw new Refusal('invalid-request', answer.error ?? 'the request is malformed');
       metrics.ran(answer, queuedMs, performance.now() - startedAt);
       log.info({ run: this.#run, ...runFigures(answer, queuedMs), running: admission.running, waiting: admission.waiting }, 'run');
       return answer;
     } catch (error) {
-      if (!(error instanceof Refusal)) log.error({ run: this.#run, ...failureOf(error) }, 'a run failed in the service itself');
+      log.error({ run: this.#run, ...failureOf(error) }, 'a run failed in the service itself');
       throw error;
     } finally {
       leave();

@@ -31,6 +31,7 @@ export async function createService(settings: ServiceSettings, log: Logger): Pro
     runtime: settings.runtime,
     command: settings.runtime === 'deno' ? settings.denoBin : process.execPath,
     isolation: settings.isolation,
+    brokerUrl: settings.brokerUrl ?? undefined,
   });
   const version = await runtimeVersion(settings);
   const admission = new Admission(settings);
@@ -63,13 +64,13 @@ class OwnService implements Service {
     const { settings, app, log, readiness } = this.#parts;
     const { host, port, token } = settings;
     await app.listen({ host, port });
-    const addresses = app.addresses();
+    const addresses = app.addresses() as AddressInfo[];
     // A name may stand for anything: what counts is where it led.
     if (token === null && !addresses.every(({ address }) => isLoopback(address))) {
       await this.stop();
       throw new SettingError(`HOST is ${host}, which other machines may reach: set SANDBOX_TOKEN, or listen on 127.0.0.1`);
     }
-    const [{ port: bound } = { port }] = addresses as AddressInfo[];
+    const [{ port: bound } = { port }] = addresses;
     log.info({ host, port: bound, ...outline(settings) }, `listening on :${bound}`);
     void this.#tryOut(readiness);
     return bound;

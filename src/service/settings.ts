@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 
+import { findDeno } from '../guest/find-deno.js';
 import { isLoopback } from './loopback.js';
 
 /** How the service is set up, checked. */
@@ -8,7 +9,7 @@ export interface ServiceSettings {
   /** 0: any that is free. */
   port: number;
   runtime: 'deno' | 'node';
-  /** The program of Deno: a name to be found in PATH, or an absolute path. */
+  /** The program of Deno: an absolute path, or a name to be found in PATH. */
   denoBin: string;
   /** The only broker that a request may name; null: any. */
   brokerUrl: string | null;
@@ -42,10 +43,12 @@ export interface Setting<T> {
   description: string;
   /** @throws SettingError without the setting's name, for example `must be a whole number`. */
   read(text: string): T;
-  preset(): T;
+  preset(env: Environment): T;
   /** The value must not be repeated in messages. */
   secret?: true;
 }
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
@@ -90,7 +93,7 @@ export const settingTable: { [Name in keyof ServiceSettings]: Setting<ServiceSet
     value: 'program',
     description: 'the program of Deno: a name in PATH or an absolute path',
     read: (text) => text,
-    preset: () => 'deno',
+    preset: findDeno,
   },
   concurrency: {
     variable: 'RINGFENCE_CONCURRENCY',
@@ -163,14 +166,14 @@ export const settingTable: { [Name in keyof ServiceSettings]: Setting<ServiceSet
  * @throws SettingError
  */
 export function readSettings(
-  env: Readonly<Record<string, string | undefined>>,
+  env: Environment,
   given: Readonly<Partial<Record<keyof ServiceSettings, string>>> = {},
 ): ServiceSettings {
   const read = <Name extends keyof ServiceSettings>(name: Name): ServiceSettings[Name] => {
     const setting: Setting<ServiceSettings[Name]> = settingTable[name];
     const flag = given[name];
     const text = flag ?? env[setting.variable] ?? '';
-    if (flag === undefined && text === '') return setting.preset();
+    if (flag === undefined && text === '') return setting.preset(env);
     return named(setting, flag === undefined ? setting.variable : (setting.flag ?? name), text);
   };
   const names = Object.keys(settingTable) as (keyof ServiceSettings)[];
