@@ -52,7 +52,9 @@ export async function createApp(parts: ServiceParts): Promise<FastifyInstance> {
   app.setNotFoundHandler((_request, reply) => answerError(new Refusal('not-found', 'not found'), reply));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage) => readJson(payload, settings.maxBodyBytes));
-  app.addHook('onRequest', async (_request, reply) => {
+  app.addHook('onRequest', async (request, reply) => {
+    // A body is JSON whatever it is called: curl and fetch call it something else unless told.
+    delete request.headers['content-type'];
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
   });
   const callers = new Callers(settings.token);

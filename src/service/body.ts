@@ -11,14 +11,26 @@ const DISCARDED_LIMITS = 32;
  */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   if (Number(request.headers['content-length']) > maxBytes) throw tooLarge(request, maxBytes);
+  const bytes = await read(request, maxBytes);
+  if (bytes === null) throw tooLarge(request, maxBytes);
+  return parsed(bytes);
+}
+
+/** Null for more than `maxBytes`. */
+async function read(request: IncomingMessage, maxBytes: number): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxBytes) throw tooLarge(request, maxBytes);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > maxBytes) return null;
+      chunks.push(chunk);
+    }
+  } catch {
+    // The connection broke: there is nobody to tell.
+    throw new Refusal('hung-up', 'the client has gone');
   }
-  return parsed(Buffer.concat(chunks, length));
+  return Buffer.concat(chunks, length);
 }
 
 function parsed(bytes: Buffer): unknown {

@@ -21,6 +21,8 @@ export function defineRun(app: FastifyInstance, parts: ServiceParts, callers: Ca
   app.post('/run', { onRequest }, async ({ body }, reply) => {
     const run = randomUUID();
     void reply.header('x-ringfence-run', run);
+    // Nothing at all is no JSON either.
+    if (body === undefined) throw new Refusal('invalid-json', 'invalid JSON body');
     return new RunHandling(parts, run, reply).answer(runRequestOf(body));
   });
 }
