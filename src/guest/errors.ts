@@ -18,7 +18,7 @@ export function guestMessage(text: string): string {
     .replace(/\s+at data:[^\n]*/g, '')
     .replace(SOURCE_URL, 'the function')
     .split('\n')
-    .filter((line) => !/^\s*\d*\s+\|/.test(line));
+    .filter((line) => !/^\s*\d*\s+\||^\s+at\s/.test(line));
   return lines.join('\n').trim().slice(0, MAX_CHARACTERS);
 }
 
