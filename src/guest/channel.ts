@@ -7,7 +7,7 @@ import type { Envelope, GuestMessage, Reply } from './messages.js';
 
 export const MAX_FRAME_BYTES = 2 * 1024 * 1024;
 /** Logs, calls and the answer of any run that keeps to the rules are fewer. */
-const MAX_MESSAGES = 20_000;
+const MAX_MESSAGES = 110_000;
 /** Beyond these the guest is not heard until it has read what it was told: its own pace bounds what is held for it. */
 const MAX_UNANSWERED = 256;
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;

@@ -39,7 +39,7 @@ const worker = new Worker(new URL('./deno-worker.mjs', import.meta.url).href, {
 });
 let sending: Promise<unknown> = connecting;
 worker.onmessage = ({ data }) => {
-  if (typeof data === 'string') send(data);
+  if (typeof data === 'string' && isMessage(data)) send(data);
 };
 worker.onerror = (event) => {
   event.preventDefault();
@@ -49,6 +49,16 @@ const connection = await connecting;
 // A guest that ends its own isolate leaves nothing that keeps this process: the host sees it exit.
 connection.unref();
 void receive(connection);
+
+/** Junk must not cost a function its answer; what else is wrong with a message the host will say. */
+function isMessage(text: string): boolean {
+  try {
+    const { t } = JSON.parse(text) as { t?: unknown };
+    return typeof t === 'string';
+  } catch {
+    return false;
+  }
+}
 
 function send(message: string): void {
   const frame = frameOf(message);

@@ -16,6 +16,7 @@ const encode = encodeURIComponent;
 const receive = prepare({
   send,
   format: (values) => formatWithOptions({}, ...values),
+  prepareFor: () => Promise.resolve(),
   load: (source) => import(`data:text/javascript,${encode(source)}`) as Promise<object>,
 });
 const splitter = new Splitter(receive);

@@ -9,6 +9,8 @@ export interface Surroundings {
   send(text: string): void;
   /** Values as the runtime's console would print them. */
   format(values: unknown[]): string;
+  /** Called with the source before anything is taken away from its realm. */
+  prepareFor(source: string): Promise<void>;
   /** Evaluates a module; resolves with its namespace. */
   load(source: string): Promise<object>;
 }
@@ -50,8 +52,6 @@ const OwnError = Error;
 /** Prepares the realm and gives back what takes the host's messages. */
 export function prepare(surroundings: Surroundings): (message: string) => void {
   const { send } = surroundings;
-  removeThreads();
-  replaceConsole(surroundings);
   const calls = new Calls(send);
   let started = false;
   return (message) => {
@@ -59,9 +59,7 @@ export function prepare(surroundings: Surroundings): (message: string) => void {
     if (parsed.t === 'reply') return calls.settle(parsed);
     if (started) return;
     started = true;
-    offerBindings(parsed, calls);
-    setGlobal('__secrets', freeze(parsed.secrets));
-    void run(parsed, surroundings);
+    void run(parsed, surroundings, calls);
   };
 }
 
@@ -70,8 +68,15 @@ export function fail(send: Surroundings['send'], error: unknown): void {
   send(`{"t":"failure","error":${stringify(messageOf(error))}}`);
 }
 
-async function run({ source, input }: Start, { send, load }: Surroundings): Promise<void> {
+async function run(start: Start, surroundings: Surroundings, calls: Calls): Promise<void> {
+  const { source, input, secrets } = start;
+  const { send, load, prepareFor } = surroundings;
   try {
+    await prepareFor(source);
+    removeThreads();
+    replaceConsole(surroundings);
+    offerBindings(start, calls);
+    setGlobal('__secrets', freeze(secrets));
     const { default: entry } = (await load(source)) as { default?: unknown };
     if (typeof entry !== 'function') throw new OwnError('the source must `export default` a function');
     const output: unknown = await apply(entry, undefined, [input]);
