@@ -22,7 +22,8 @@ export type Reply = { ok: true; value: unknown } | { ok: false; error: { code: s
 /** The function and all that it gets. */
 export interface Envelope {
   source: string;
-  input: unknown;
+  /** As JSON; null where there is none. */
+  input: string | null;
   secrets: Record<string, string>;
   bindings: 'none' | 'broker' | string[];
 }
@@ -34,8 +35,9 @@ export function parseGuestMessage(text: string): GuestMessage {
   return parsed.data;
 }
 
-export function startMessage(envelope: Envelope): string {
-  return JSON.stringify({ t: 'start', ...envelope });
+export function startMessage({ input, ...envelope }: Envelope): string {
+  const rest = JSON.stringify({ t: 'start', ...envelope });
+  return input === null ? rest : `${rest.slice(0, -1)},"input":${input}}`;
 }
 
 /** @throws TypeError when the value is not JSON. */

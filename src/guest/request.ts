@@ -34,7 +34,8 @@ export interface GuestRequest {
 /** A request that was checked: defaults filled in, limits clamped. */
 export interface CheckedRequest {
   source: string;
-  input: unknown;
+  /** As JSON; null where there is none. */
+  input: string | null;
   net: string[];
   import: string[];
   timeoutMs: number;
@@ -100,7 +101,14 @@ const signal = z
 const requestSchema = z.object(
   {
     source: z.string('source must be a string').min(1, 'source must not be empty'),
-    input: z.unknown().optional(),
+    input: z
+      .unknown()
+      .optional()
+      .transform((value, context) => {
+        const json = value === undefined ? null : jsonOf(value);
+        if (json === undefined) context.addIssue('input must be JSON, and not nest thousands of levels deep');
+        return json ?? null;
+      }),
     capabilities,
     secrets,
     bindings,
@@ -117,6 +125,15 @@ const requestSchema = z.object(
 export function checkRequest(request: unknown): CheckedRequest | { problem: string } {
   const parsed = requestSchema.safeParse(request);
   if (!parsed.success) return { problem: parsed.error.issues[0]?.message ?? 'the request is malformed' };
-  const { capabilities: checked, input, ...rest } = parsed.data;
-  return { ...rest, ...checked, input };
+  const { capabilities: checked, ...rest } = parsed.data;
+  return { ...rest, ...checked };
+}
+
+/** Undefined for what is no JSON, or nests so deep that the engine gives up. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return undefined;
+  }
 }
