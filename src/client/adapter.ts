@@ -66,12 +66,7 @@ class Call {
   }
 
   async answer({ source, input, capabilities = {}, secrets, bindings, signal }: Omit<GuestRequest, 'onLog'>): Promise<GuestAnswer> {
-    let body: string;
-    try {
-      body = JSON.stringify({ source, input, capabilities, secrets, bindings });
-    } catch {
-      return this.#failed('invalid-request', 'input must be JSON');
-    }
+    const body = JSON.stringify({ source, input, capabilities, secrets, bindings });
     const deadline = AbortSignal.timeout(this.#timeoutMs);
     try {
       return await this.#post(body, signal === undefined ? deadline : AbortSignal.any([signal, deadline]));

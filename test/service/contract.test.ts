@@ -98,14 +98,12 @@ describe.each(['deno', 'node'] as const)('functions over HTTP, in %s', (runtime)
   it('deep input, or much of it, is answered', async () => {
     const { url } = await listening({ runtime });
     const source = 'export default (input) => JSON.stringify(input).length';
-    for (const depth of [400, 100_000]) {
-      const raw = `{"capabilities":{},"source":${JSON.stringify(source)},"input":${'['.repeat(depth)}${']'.repeat(depth)}}`;
-      const response = await fetch(`${url}/run`, { method: 'POST', body: raw });
-      expect(response.status).toBe(200);
-      const answer = (await response.json()) as { ok: boolean; output?: number; error?: string };
-      if (depth === 400) expect(answer).toMatchObject({ ok: true, output: 800 });
-      else expect(answer.ok ? answer.output : typeof answer.error).toSatisfy((value: unknown) => value === 2 * depth || value === 'string');
-    }
+    const send = (depth: number) =>
+      fetch(`${url}/run`, { method: 'POST', body: `{"capabilities":{},"source":${JSON.stringify(source)},"input":${'['.repeat(depth)}${']'.repeat(depth)}}` });
+    expect(await (await send(400)).json()).toMatchObject({ ok: true, output: 800 });
+    const refused = await send(100_000);
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toEqual({ ok: false, error: 'input must be JSON, and not nest thousands of levels deep', logs: [] });
     expect(await post(url, { source, input: 'x'.repeat(1_900_000), capabilities: { timeoutMs: 20_000 } })).toMatchObject({ ok: true, output: 1_900_002 });
   });
 });
