@@ -12,7 +12,7 @@ export async function buildTypeScript({ root, onStep = () => {} }) {
   onStep('typescript');
   await run(process.execPath, [compiler, '-p', 'tsconfig.json'], { cwd: root });
   await run(process.execPath, [compiler, '-p', join(page, 'tsconfig.json')], { cwd: root });
-  for (const name of ['page.html', 'page.css']) copyFileSync(join(root, page, name), join(root, 'dist/service/page', name));
+  for (const name of ['page.html', 'page.css', 'page.svg']) copyFileSync(join(root, page, name), join(root, 'dist/service/page', name));
   removeOrphans(join(root, 'dist'), join(root, 'src'));
   const commandLine = join(root, 'dist/cli/main.js');
   if (existsSync(commandLine)) chmodSync(commandLine, 0o755);

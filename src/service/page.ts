@@ -11,13 +11,14 @@ export interface PageFacts {
 const FILES = [
   { route: '/', name: 'page.html', type: 'text/html; charset=utf-8' },
   { route: '/page.css', name: 'page.css', type: 'text/css; charset=utf-8' },
+  { route: '/page.svg', name: 'page.svg', type: 'image/svg+xml' },
   { route: '/page.js', name: 'page.js', type: 'text/javascript; charset=utf-8' },
 ] as const;
 
 const HEADERS = {
   // Nothing that a guest prints can become markup with an effect, even if the page had a fault.
   'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; " +
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; " +
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
