@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 
 import { expect, test } from 'vitest';
 
-import { exitCodeByOutcome, hints } from '../src/errors.js';
+import { exitCodeByAnswer, exitCodeByOutcome, hints, httpStatusByRefusal } from '../src/errors.js';
 import { stages } from '../src/launcher/stages.js';
 import { fences } from '../src/run/result.js';
+import { settingTable } from '../src/service/settings.js';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 
@@ -37,4 +38,19 @@ test('README gives the exit code of every outcome', () => {
 test('README lists every error code with its hint', () => {
   const rows = table('code').map(([code = '', hint]) => [code.replaceAll('`', ''), hint?.replaceAll('\\|', '|')]);
   expect(Object.fromEntries(rows)).toEqual(hints);
+});
+
+test('README gives the status of every request that no run comes of', () => {
+  const rows = table('reason').map(([reason = '', status]) => [reason.replaceAll('`', ''), Number(status)]);
+  expect(Object.fromEntries(rows)).toEqual(httpStatusByRefusal);
+});
+
+test('README gives the exit code of every failed function', () => {
+  const rows = table('answer').map(([code = '', exitCode]) => [code.replaceAll('`', ''), Number(exitCode)]);
+  expect(Object.fromEntries(rows)).toEqual(exitCodeByAnswer);
+});
+
+test('README lists every setting of the service, with its flag and its meaning', () => {
+  const rows = table('setting').map(([variable = '', flag = '', , meaning]) => [variable.replaceAll('`', ''), flag.replaceAll('`', ''), meaning]);
+  expect(rows).toEqual(Object.values(settingTable).map(({ variable, flag, description }) => [variable, flag ?? 'none', description]));
 });
