@@ -9,7 +9,7 @@ const laneDeadlineMs = 600_000;
 async function main() {
   const { names, filters } = parse(process.argv.slice(2));
   const inUml = names.length === 0 || names.some((name) => name.startsWith('uml'));
-  await setUpOrExit({ apt: ['util-linux', ...(inUml ? ['user-mode-linux', 'e2fsprogs', 'iproute2'] : [])] });
+  await setUpOrExit({ apt: ['util-linux', 'chromium', ...(inUml ? ['user-mode-linux', 'e2fsprogs', 'iproute2'] : [])] });
   // Not before: these need what was just set up.
   const { lanes } = await import('./lanes/lanes.mjs');
   const { summarize } = await import('./lanes/summary.mjs');

@@ -4,7 +4,7 @@ import { fastify } from 'fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 
-import type { Executor } from '../guest/executor.js';
+import type { Executor } from '../index.js';
 import type { Admission } from './admission.js';
 import { readJson } from './body.js';
 import { Callers } from './callers.js';
@@ -14,7 +14,7 @@ import { definePage } from './page.js';
 import { defineProbes } from './probes.js';
 import type { Readiness } from './readiness.js';
 import { Refusal } from './refusal.js';
-import { defineRun } from './run-route.js';
+import { defineRun, RUN_HEADER } from './run-route.js';
 import type { ServiceSettings } from './settings.js';
 
 /** All that the routes work with. */
@@ -38,7 +38,8 @@ export async function createApp(parts: ServiceParts): Promise<FastifyInstance> {
   const answerError = (error: unknown, reply: FastifyReply): FastifyReply => {
     const refusal = refusalFor(error, log);
     metrics.refused(refusal.reason);
-    log[refusal.status === 500 ? 'error' : 'info']({ status: refusal.status, reason: refusal.reason }, 'refused');
+    const run = reply.getHeader(RUN_HEADER);
+    log[refusal.status === 500 ? 'error' : 'info']({ run, status: refusal.status, reason: refusal.reason }, 'refused');
     return reply.code(refusal.status).headers(refusal.headers).send(refusal.body);
   };
   const app = fastify({

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
 
-import type { GuestAnswer } from '../guest/answer.js';
+import type { GuestAnswer } from '../index.js';
 import type { ServiceSettings } from './settings.js';
 
 /**

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-import type { GuestAnswer } from '../guest/answer.js';
+import type { GuestAnswer } from '../index.js';
 import type { Admission } from './admission.js';
 import type { RefusalReason } from './refusal.js';
 

@@ -1,5 +1,4 @@
-import type { GuestAnswer } from '../guest/answer.js';
-import type { Executor } from '../guest/executor.js';
+import type { Executor, GuestAnswer } from '../index.js';
 
 const RETRY_MS = 5000;
 

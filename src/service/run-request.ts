@@ -1,5 +1,5 @@
 import { checkRequest } from '../guest/request.js';
-import type { GuestRequest } from '../guest/request.js';
+import type { GuestRequest } from '../index.js';
 import { Refusal } from './refusal.js';
 
 export type RunRequest = Omit<GuestRequest, 'signal' | 'onLog' | 'bindings'> & { bindings?: { url: string; token: string } | undefined };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { FastifyInstance, FastifyReply } from 'fastify';
 
-import type { GuestAnswer } from '../guest/answer.js';
+import type { GuestAnswer } from '../index.js';
 import { NotAdmitted } from './admission.js';
 import type { ServiceParts } from './app.js';
 import type { Callers } from './callers.js';
@@ -10,6 +10,9 @@ import { failureOf, runFigures } from './log.js';
 import { Refusal } from './refusal.js';
 import { runRequestOf } from './run-request.js';
 import type { RunRequest } from './run-request.js';
+
+/** The answer says by it which run the log is about. */
+export const RUN_HEADER = 'x-ringfence-run';
 
 /** `POST /run`: one function, in a sandbox of its own. */
 export function defineRun(app: FastifyInstance, parts: ServiceParts, callers: Callers): void {
@@ -20,7 +23,7 @@ export function defineRun(app: FastifyInstance, parts: ServiceParts, callers: Ca
   };
   app.post('/run', { onRequest }, async ({ body }, reply) => {
     const run = randomUUID();
-    void reply.header('x-ringfence-run', run);
+    void reply.header(RUN_HEADER, run);
     // Nothing at all is no JSON either.
     if (body === undefined) throw new Refusal('invalid-json', 'invalid JSON body');
     return new RunHandling(parts, run, reply).answer(runRequestOf(body));
@@ -60,7 +63,7 @@ class RunHandling {
   }
 
   async #admitted(): Promise<() => void> {
-    const { admission, log } = this.#parts;
+    const { admission } = this.#parts;
     try {
       return await admission.enter(this.#hangUp.signal);
     } catch (error) {
@@ -71,7 +74,6 @@ class RunHandling {
         case 'full':
           throw new Refusal('queue-full', 'too many runs: the queue is full', { 'retry-after': String(admission.retryAfterSeconds()) });
         case 'gone':
-          log.info({ run: this.#run }, 'hung up before it had a place');
           throw new Refusal('hung-up', 'the client has gone');
       }
     }

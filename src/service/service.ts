@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 
-import { createExecutor } from '../guest/executor.js';
-import type { Executor } from '../guest/executor.js';
+import { createExecutor } from '../index.js';
+import type { Executor } from '../index.js';
 import { Admission } from './admission.js';
 import { createApp } from './app.js';
 import { isLoopback } from './loopback.js';
@@ -94,7 +94,7 @@ class OwnService implements Service {
 
   async #tryOut(readiness: Readiness): Promise<void> {
     const problem = await readiness.problem();
-    if (problem !== null) this.#parts.log.error({ outcome: problem }, 'a trial run failed: "ringfence doctor" says what this machine can do');
+    if (problem !== null && this.#stopping === null) this.#parts.log.error({ outcome: problem }, 'a trial run failed: "ringfence doctor" says what this machine can do');
   }
 }
 

@@ -2,6 +2,8 @@ import { expect, it } from 'vitest';
 
 import type { GuestAnswer } from '../../src/guest/answer.js';
 import { leftovers, newLeftovers } from '../support/leftovers.js';
+import { whereAmI } from '../support/lane.js';
+import { belongsHere } from '../support/skip.js';
 import { listening, metric } from './support/service.js';
 
 interface Fate {
@@ -24,7 +26,8 @@ const fates: ((number: number) => Fate)[] = [
   () => ({ source: 'export default (', expected: { ok: false, code: 'guest-error' } }),
 ];
 
-it('200 requests at once, of mixed fates, each get their own answer, and nothing is left', async () => {
+it('200 requests at once, of mixed fates, each get their own answer, and nothing is left', async (context) => {
+  belongsHere(context, !whereAmI().uml, 'outside User-Mode Linux: two hundred runtimes');
   const before = leftovers();
   const running = await listening({ concurrency: 8, queueLength: 200 });
   const { url } = running;

@@ -5,7 +5,8 @@ import type { Page } from 'playwright-core';
 import type { TestContext } from 'vitest';
 import { onTestFinished } from 'vitest';
 
-import { needs } from '../../support/skip.js';
+import { whereAmI } from '../../support/lane.js';
+import { belongsHere, needs } from '../../support/skip.js';
 import { temporaryDirectory } from '../../support/temporary.js';
 
 const PROGRAMS = ['/usr/bin/chromium', '/usr/lib/chromium/chromium', '/usr/bin/chromium-browser'];
@@ -32,6 +33,7 @@ export interface OpenPage {
 
 /** A page in Debian's Chromium; the browser goes with the test. */
 export async function openPage(context: TestContext, url: string, colors: 'light' | 'dark' = 'light'): Promise<OpenPage> {
+  belongsHere(context, !whereAmI().uml, 'outside User-Mode Linux: a browser');
   const program = PROGRAMS.find((path) => existsSync(path));
   needs(context, program === undefined && 'Chromium: type "apt-get install chromium"');
   const browser = await chromium.launchPersistentContext(temporaryDirectory(), {
