@@ -1,7 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 
-import { encodeFrame, FrameReader, ProtocolError } from './frames.js';
+import { encodeFrame, FrameReader, KEY_BYTES, ProtocolError } from './frames.js';
 import { parseGuestMessage, replyMessage, startMessage } from './messages.js';
 import type { Envelope, GuestMessage, Reply } from './messages.js';
 
@@ -26,7 +27,8 @@ export class Channel {
   /** Resolves when the sandbox is ready for its function. */
   readonly ready: Promise<void>;
   readonly #events: ChannelEvents;
-  readonly #reader = new FrameReader(MAX_FRAME_BYTES);
+  readonly #key = randomBytes(KEY_BYTES);
+  readonly #reader = new FrameReader(this.#key, MAX_FRAME_BYTES);
   #server: Server | null = null;
   #socket: Socket | null = null;
   #first: Buffer | null = null;
@@ -94,7 +96,7 @@ export class Channel {
     this.#socket = socket;
     // The guest decides when the connection breaks; the end of its sandbox is what counts.
     socket.on('error', () => undefined);
-    if (this.#first !== null) socket.write(this.#first);
+    socket.write(this.#first === null ? this.#key : Buffer.concat([this.#key, this.#first]));
     socket.on('data', (chunk: Buffer) => this.#take(chunk));
   }
 

@@ -14,7 +14,7 @@ const DEFAULT_IMPORT_HOSTS = [
 ];
 
 export function denoRuntime(command: string): Runtime {
-  const { entry, files } = harnessFiles('deno', ['deno-worker', 'frames', 'realm']);
+  const { entry, files } = harnessFiles('deno', ['frames', 'realm']);
   return {
     name: 'deno',
     command,
@@ -30,29 +30,20 @@ export function denoRuntime(command: string): Runtime {
       '--no-lock',
       '--no-check',
       '--no-npm',
-      '--unstable-worker-options',
       `--v8-flags=--max-old-space-size=${setting.memoryMb}`,
-      ...permissionFlags(setting, files.map(({ path }) => path)),
+      ...permissionFlags(setting),
       entry,
       String(setting.port),
-      JSON.stringify(guestPermissions(setting)),
     ],
   };
 }
 
-/** For the trusted isolate: its channel, its own files, and all that it has to have to give it to the guest's. */
-function permissionFlags({ net, import: imports, port }: Setting, files: readonly string[]): string[] {
+/** The guest's, and the channel's, which the harness gives up before there is a guest. */
+function permissionFlags({ net, import: imports, port }: Setting): string[] {
   return [
     `--allow-net=${[`127.0.0.1:${port}`, ...net].join(',')}`,
-    `--allow-read=${files.join(',')}`,
     ...(imports.length === 0
       ? ['--no-remote', '--cached-only', `--deny-import=${DEFAULT_IMPORT_HOSTS.join(',')}`]
       : [`--allow-import=${imports.join(',')}`]),
   ];
-}
-
-/** As `new Worker` takes them: what is not named would be inherited. */
-function guestPermissions({ net, import: imports }: Setting): unknown {
-  const none = { env: false, ffi: false, read: false, run: false, sys: false, write: false };
-  return { ...none, net: net.length === 0 ? false : net, import: imports.length === 0 ? false : imports };
 }

@@ -114,46 +114,58 @@ describe.each(runtimes)('a forger on %s', (runtime) => {
 describe('on Deno the channel is out of reach', () => {
   const executor = executorFor('deno');
 
-  it('of every descriptor and resource of the guest', async () => {
-    const source = `import { writeSync, closeSync, readSync } from 'node:fs';
+  it('of every resource and descriptor that Node has functions for', async () => {
+    const source = `import { writeSync, closeSync, readSync, ftruncateSync } from 'node:fs';
+      import tty from 'node:tty';
       export default async () => {
-        const { core } = Deno[Deno.internal];
         const frame = ${FRAME};
-        const written = new Set();
-        for (let number = 0; number < 1024; number++) {
-          try { writeSync(number, frame); written.add(number) } catch {}
-          try { core.writeSync(number, frame); written.add(number) } catch {}
-          try { await core.write(number, frame); written.add(number) } catch {}
-        }
+        const reached = new Set();
         for (let number = 3; number < 1024; number++) {
-          try { closeSync(number); written.add(-number) } catch {}
-          try { core.close(number); written.add(-number) } catch {}
+          for (const attempt of [() => writeSync(number, frame), () => readSync(number, new Uint8Array(1)), () => ftruncateSync(number), () => closeSync(number), () => new tty.WriteStream(number).write(frame)]) {
+            try { attempt(); reached.add(number) } catch {}
+          }
         }
-        return { written: [...written], resources: Object.values(core.resources()) };
+        return [...reached];
       }`;
-    expect(await outputOf(run(executor, source))).toEqual({ written: [1, 2], resources: ['stdin', 'stdout', 'stderr'] });
+    expect(await outputOf(run(executor, source))).toEqual([]);
   });
 
-  it('of messages: the realm has no way to post one to the trusted isolate', async () => {
-    const source = `import workers from 'node:worker_threads';
-      export default async () => {
-        const { core } = Deno[Deno.internal];
-        const ways = { postMessage: typeof postMessage, self: typeof self.postMessage, close: typeof close, parentPort: workers.parentPort, ops: Object.keys(core.ops).filter((name) => /worker|post|message|host/i.test(name)) };
-        for (let scope = globalThis; scope; scope = Object.getPrototypeOf(scope)) for (const key of Reflect.ownKeys(scope)) if (/postMessage/.test(String(key))) ways[String(key)] = 'found';
-        const everywhere = new BroadcastChannel('guest');
-        everywhere.postMessage(${JSON.stringify(FORGED)});
-        for (const type of ['message', 'messageerror']) dispatchEvent(new MessageEvent(type, { data: ${JSON.stringify(FORGED)} }));
-        return ways;
-      }`;
-    expect(await outputOf(run(executor, source))).toEqual({ postMessage: 'undefined', self: 'undefined', close: 'undefined', parentPort: null, ops: [] });
+  it('of Deno\'s own internals', async () => {
+    const source = `export default () => {
+      const found = [];
+      for (const owner of [Deno, globalThis]) for (const key of Reflect.ownKeys(owner)) {
+        let value; try { value = owner[key] } catch { continue }
+        if (value && (typeof value === 'object' || typeof value === 'function')) for (const name of ['core', 'ops', 'resources', 'internalRidSymbol']) if (name in value) found.push([String(key), name]);
+      }
+      return [typeof Deno[Deno.internal], typeof __bootstrap, found];
+    }`;
+    expect(await outputOf(run(executor, source))).toEqual(['undefined', 'undefined', []]);
+  });
+
+  // Deno lets every code write to any descriptor of its process this way: what is written must not count.
+  it('of a message without the key, on whichever descriptor', async () => {
+    const seen = new Set<unknown>();
+    for (let number = 3; number < 32; number++) {
+      const source = `import { Socket } from 'node:net';
+        export default async () => {
+          try {
+            const socket = new Socket({ fd: ${number}, readable: false });
+            await new Promise((resolve) => { socket.on('error', resolve); socket.write(${FRAME}, resolve); setTimeout(resolve, 100); });
+          } catch {}
+          return 'genuine';
+        }`;
+      const { ok, output } = await run(executor, source, { capabilities: { timeoutMs: patience(1000) } });
+      if (ok) seen.add(output);
+    }
+    expect([...seen]).toEqual(['genuine']);
   });
 
   it('of the harness, imported once more', async () => {
-    for (const module of ['deno.mjs', 'deno-worker.mjs', 'deno-worker.mjs?again', 'realm.mjs?again', 'frames.mjs']) {
+    for (const module of ['deno.mjs', 'deno.mjs?again', 'realm.mjs?again', 'frames.mjs']) {
       const source = `export default async () => { try { await import('file:///ringfence/${module}') } catch {} return 'genuine' }`;
       expect(await outputOf(run(executor, source)), module).toBe('genuine');
-      const answer = await run(executor, `import 'file:///ringfence/${module}'; export default () => 'genuine'`);
-      expect(answer.ok ? answer.output : answer.code, module).toMatch(/^(genuine|guest-error)$/);
+      const answer = await run(executor, `import 'file:///ringfence/${module}'; export default () => 'genuine'`, { capabilities: { timeoutMs: patience(1500) } });
+      expect(answer.ok ? answer.output : answer.code, module).toMatch(/^(genuine|guest-error|timeout)$/);
     }
   });
 
@@ -167,33 +179,49 @@ describe('on Deno the channel is out of reach', () => {
         await attempt(() => inspector.open(0));
         await attempt(() => new inspector.Session().connect());
         await attempt(() => new inspector.Session().connectToMainThread());
-        await attempt(() => typeof vm.runInNewContext('this').postMessage);
+        await attempt(() => typeof vm.runInNewContext('this').Deno);
         await attempt(() => new Promise((resolve, reject) => {
-          const worker = new NodeWorker(new URL("data:text/javascript,import { parentPort } from 'node:worker_threads'; postMessage('" + ${JSON.stringify(FORGED.replaceAll('"', '%22'))} + "')"));
-          worker.on('message', () => resolve('talked to its maker')).on('error', reject);
-          setTimeout(resolve, 1500, 'silent');
+          const worker = new NodeWorker(new URL('data:text/javascript,' + encodeURIComponent("import { parentPort } from 'node:worker_threads'; parentPort.postMessage([typeof Deno, typeof Deno?.[Deno.internal]?.core?.resources === 'function' ? Object.values(Deno[Deno.internal].core.resources()) : []])")));
+          worker.on('message', resolve).on('error', reject);
+          setTimeout(resolve, 3000, 'silent');
         }));
         return failures;
       }`;
-    const [open, session, main, context, worker] = (await outputOf(run(executor, source))) as string[];
+    const [open, session, main, context, worker] = (await outputOf(run(executor, source))) as unknown[];
     expect(open).toMatch(/Requires sys access/);
     expect(session).toMatch(/Requires sys access/);
     expect(main).toMatch(/not a worker|Requires/);
     expect(context).toBe('undefined');
-    expect(worker).not.toBe('forged');
+    expect(JSON.stringify(worker)).not.toMatch(/tcp/i);
   });
 
   it('of permissions: there are none, and none to be had', async () => {
     const source = `export default async () => {
       const states = [];
       for (const name of ['net', 'read', 'write', 'env', 'run', 'sys', 'ffi', 'import']) states.push((await Deno.permissions.query({ name })).state, (await Deno.permissions.request({ name })).state);
-      return [...new Set(states)];
+      states.push((await Deno.permissions.query({ name: 'net', host: '127.0.0.1:1' })).state);
+      return states;
     }`;
     expect(await outputOf(run(executor, source))).not.toContain('granted');
   });
+
+  it('of a heap snapshot: the bytes of a buffer are not in it', async () => {
+    const source = `import v8 from 'node:v8';
+      export default async () => {
+        const key = crypto.getRandomValues(new Uint8Array(16));
+        const word = crypto.randomUUID();
+        globalThis.kept = () => [key, word];
+        let heap = '';
+        for await (const chunk of v8.getHeapSnapshot({ exposeInternals: true, exposeNumericValues: true })) heap += chunk;
+        const view = new DataView(key.buffer);
+        const spellings = [[...key].join(','), [...key].map((byte) => byte.toString(16).padStart(2, '0')).join(''), String(view.getUint32(0)), String(view.getUint32(0, true)), String.fromCharCode(...key)];
+        return { key: spellings.some((spelling) => heap.includes(spelling)), word: heap.includes(word) };
+      }`;
+    expect(await outputOf(run(executor, source, { capabilities: { timeoutMs: patience(25_000), memoryMb: 512 } }))).toEqual({ key: false, word: true });
+  });
 });
 
-/** The body of a function on Node that has found the socket of the channel, as \`socket\`. */
+/** A function on Node that has found the socket of the channel: Node hides little. */
 const onTheSocket = (body: string): string => `export default async () => {
   const socket = process._getActiveHandles().find((handle) => handle.remotePort !== undefined);
   const raw = (text) => { const bytes = Buffer.from(text); const head = Buffer.alloc(4); head.writeUInt32LE(bytes.length); socket.write(Buffer.concat([head, bytes])); };
@@ -205,36 +233,19 @@ describe('on Node, on the socket itself, a function changes at worst its own ans
   const executor = executorFor('node');
   const afterwards = async () => expect(await outputOf(run(executor, 'export default () => 1'))).toBe(1);
 
-  it('with what the host does not know', async () => {
-    const frames = {
-      'not JSON': 'raw("junk")',
-      'no object': 'raw("1")',
-      'of no type': 'raw("{}")',
-      'of an unknown type': 'raw(JSON.stringify({ t: "other" }))',
-      'with more than is known': 'raw(JSON.stringify({ t: "log", text: "x", more: 1 }))',
-      'with a wrong type': 'raw(JSON.stringify({ t: "call", id: "1", method: "a" }))',
-      'with no id': 'raw(JSON.stringify({ t: "call", id: -1, method: "a" }))',
-      'without a method': 'raw(JSON.stringify({ t: "call", id: 1, method: "" }))',
-      'too deep': 'raw("[".repeat(100000) + "]".repeat(100000))',
-      'not UTF-8': 'socket.write(Buffer.from([4, 0, 0, 0, 0x22, 0xff, 0xfe, 0x22]))',
-      'larger than any': 'socket.write(Buffer.from([0xff, 0xff, 0xff, 0xff]))',
-      'larger than allowed': 'socket.write(Buffer.from([1, 0, 0x20, 0]))',
-    };
-    for (const [what, attack] of Object.entries(frames)) {
-      const answer = await run(executor, onTheSocket(`${attack}; await new Promise((resolve) => setTimeout(resolve, 2000));`));
-      expect(answer, what).toMatchObject({ ok: false, code: 'protocol' });
-      expect(answer.error, what).toMatch(/^the function broke the protocol: /);
-    }
+  it('with junk: it is passed over', async () => {
+    const junk = [`raw(${JSON.stringify(FORGED)})`, 'raw("junk")', 'socket.write(Buffer.from([0xff, 0xff, 0xff, 0xff]))', 'socket.write(Buffer.alloc(100_000))', 'socket.write("x")', 'socket.write(Buffer.alloc(4_000_000, 7))'];
+    for (const attack of junk) expect(await outputOf(run(executor, onTheSocket(attack))), attack).toBe('genuine');
+  });
+
+  it('with junk that has no end', async () => {
+    const answer = await run(executor, onTheSocket('for (;;) await new Promise((resolve) => socket.write(Buffer.alloc(1 << 20), resolve));'));
+    expect(answer).toMatchObject({ ok: false, code: 'protocol', error: 'the function broke the protocol: more than 16777216 bytes of no frame' });
     await afterwards();
   });
 
-  it('with a second result, or anything after the first', async () => {
-    const answer = await run(executor, onTheSocket('raw(JSON.stringify({ t: "result", output: 1 })); raw(JSON.stringify({ t: "result", output: 2 })); raw(JSON.stringify({ t: "log", text: "late" })); raw("junk");'));
-    expect(answer).toMatchObject({ ok: true, output: 1, logs: [] });
-  });
-
-  it('with an end in the middle of a frame', async () => {
-    const answer = await run(executor, onTheSocket('socket.write(Buffer.from([200, 0, 0, 0, 0x7b])); await new Promise((resolve) => setTimeout(resolve, 50)); process.exit(0);'));
+  it('with an end in the middle of a message', async () => {
+    const answer = await run(executor, onTheSocket('console.log("x".repeat(3000)); socket.write(Buffer.from([200, 0, 0, 0, 0x7b])); await new Promise((resolve) => setTimeout(resolve, 50)); process.exit(0);'));
     expect(answer).toMatchObject({ ok: false, code: 'guest-exit' });
   });
 
@@ -244,34 +255,29 @@ describe('on Node, on the socket itself, a function changes at worst its own ans
     await afterwards();
   });
 
-  it('with a log that has no end: the caps hold here', async () => {
-    const answer = await run(executor, onTheSocket('for (let n = 0; n < 5000; n++) raw(JSON.stringify({ t: "log", text: "x".repeat(5000) })); await new Promise((resolve) => setTimeout(resolve, 3000));'));
-    expect(answer.logs).toHaveLength(1000);
-    expect(answer.logs.every(({ length }) => length === 4000)).toBe(true);
-  });
-
-  it('with calls that it does not wait for: it is heard no faster than it is answered', async () => {
-    let open = 0;
-    let most = 0;
-    const bindings = {
-      slow: async () => {
-        most = Math.max(most, ++open);
+  it('with the key, which the inspector shows it: what it says is checked all the same', async () => {
+    const source = `import inspector from 'node:inspector';
+      export default async () => {
+        const session = new inspector.Session();
+        session.connect();
+        const post = (method, params) => new Promise((resolve, reject) => session.post(method, params, (error, result) => (error ? reject(error) : resolve(result))));
+        const socket = process._getActiveHandles().find((handle) => handle.remotePort !== undefined);
+        // The frame that the harness writes next carries the key.
+        let key = null;
+        const write = socket._writeGeneric;
+        socket._writeGeneric = function (writev, data, ...rest) { key ??= Buffer.from(data).subarray(0, 16); return write.call(this, writev, data, ...rest); };
+        console.log('show');
+        await post('Runtime.evaluate', { expression: '1' });
         await new Promise((resolve) => setTimeout(resolve, 20));
-        open--;
-        return 'x'.repeat(100_000);
-      },
-    };
-    const flood = 'for (let id = 1; id <= 2000; id++) raw(JSON.stringify({ t: "call", id, method: "slow" })); await new Promise((resolve) => setTimeout(resolve, 4000));';
-    await run(executor, onTheSocket(flood), { bindings, capabilities: { timeoutMs: patience(3000) } });
-    // What came in one chunk with the call that was one too many is heard as well.
-    expect(most).toBeLessThan(256 + 2000);
-    expect(most).toBeGreaterThan(1);
+        const raw = (text) => { const bytes = Buffer.from(text); const head = Buffer.alloc(4); head.writeUInt32LE(bytes.length); socket.write(Buffer.concat([key, head, bytes])); };
+        raw(JSON.stringify({ t: 'log', text: 'x'.repeat(10_000) }));
+        raw(JSON.stringify({ t: 'other' }));
+        await new Promise((resolve) => setTimeout(resolve, 1000));
+        return 'genuine';
+      }`;
+    const answer = await run(executor, source);
+    expect(answer).toMatchObject({ ok: false, code: 'protocol' });
+    expect(answer.logs.map(({ length }) => length)).toEqual([9, 4000]);
     await afterwards();
-  });
-
-  it('with the same id twice, or calls to what is not there', async () => {
-    const body = `const answers = []; socket.on('data', (chunk) => answers.push(chunk.toString())); raw(JSON.stringify({ t: 'call', id: 7, method: 'a' })); raw(JSON.stringify({ t: 'call', id: 7, method: '__proto__' })); raw(JSON.stringify({ t: 'call', id: 7, method: 'constructor' }));
-      for (let n = 0; n < 100 && answers.join('').split('"reply"').length < 4; n++) await new Promise((resolve) => setTimeout(resolve, 20)); return answers.join('').match(/bad_method/g).length;`;
-    expect(await outputOf(run(executor, onTheSocket(body), { bindings: { a: () => 1 } }))).toBe(2);
   });
 });

@@ -1,80 +1,94 @@
-/**
- * The trusted side in Deno: this isolate holds the channel to the host, the guest lives in a worker isolate of its own
- * without permissions. All that the guest can reach of the channel is `postMessage`: each text becomes one frame, whatever
- * is in it, and the host checks what it says.
- */
-import { frameOf, Splitter } from './frames.mjs';
+/** What runs in a sandbox with Deno: opens the channel, gives up every right to it but one reference, and waits for the guest. */
+import { Splitter } from './frames.mjs';
+import { fail, prepare } from './realm.mjs';
 
 // What Deno has, as far as it is needed here: its own types would need Deno to check them.
 interface Connection {
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
-  unref(): void;
 }
 
-interface GuestWorker {
-  postMessage(message: string): void;
-  onmessage: (event: { data: unknown }) => void;
-  onerror: (event: { message: string; preventDefault(): void }) => void;
+interface DenoScope {
+  args: string[];
+  connect(to: { hostname: string; port: number }): Promise<Connection>;
+  exit(code: number): never;
+  inspect(value: unknown): string;
+  internal: symbol;
+  permissions: { revokeSync(permission: { name: 'net'; host: string }): unknown };
+  [internal: symbol]: { inspectArgs?(values: unknown[]): string } | undefined;
 }
 
-interface Scope {
-  Deno: {
-    args: string[];
-    connect(to: { hostname: string; port: number }): Promise<Connection>;
-    exit(code: number): never;
-  };
-  Worker: new (url: string, options: object) => GuestWorker;
+interface Stray {
+  reason?: unknown;
+  error?: unknown;
+  preventDefault(): void;
 }
 
-const { Deno, Worker } = globalThis as unknown as Scope;
-const [port, permissions = ''] = Deno.args;
+const scope = globalThis as unknown as { Deno: DenoScope; addEventListener(type: string, listener: (event: Stray) => void): void };
+const { Deno } = scope;
+const { apply, deleteProperty } = Reflect;
+const { subarray } = Uint8Array.prototype;
+const { exit, inspect } = Deno;
+const encode = encodeURIComponent;
+const inspectArgs = Deno[Deno.internal]?.inspectArgs;
+const format = inspectArgs ?? ((values: unknown[]) => values.map((value) => (typeof value === 'string' ? value : inspect(value))).join(' '));
+const mayUseNode = /\b(?:import|require|process|Buffer|global|(?:set|clear)(?:Timeout|Interval|Immediate))\b/;
+const { test } = RegExp.prototype;
 
-// The worker's start blocks this isolate; the connection is made meanwhile.
-const connecting = Deno.connect({ hostname: '127.0.0.1', port: Number(port) });
-const worker = new Worker(new URL('./deno-worker.mjs', import.meta.url).href, {
-  type: 'module',
-  name: 'guest',
-  deno: { permissions: JSON.parse(permissions) as unknown },
+const port = Number(Deno.args[0]);
+const connection = await Deno.connect({ hostname: '127.0.0.1', port });
+Deno.permissions.revokeSync({ name: 'net', host: `127.0.0.1:${port}` });
+// The way to every resource by its number.
+deleteProperty(Deno, Deno.internal);
+
+const read = connection.read.bind(connection);
+const write = connection.write.bind(connection);
+let frame: (message: string) => Uint8Array;
+let sending: Promise<void> | null = null;
+const waiting: Uint8Array[] = [];
+let waitingFrom = 0;
+
+const send = (message: string): void => {
+  waiting[waiting.length] = frame(message);
+  sending ??= drain();
+};
+
+async function drain(): Promise<void> {
+  for (; waitingFrom < waiting.length; waitingFrom++) {
+    const bytes = waiting[waitingFrom] as Uint8Array;
+    for (let at = 0; at < bytes.length; ) at += await write(at === 0 ? bytes : (apply(subarray, bytes, [at]) as Uint8Array));
+  }
+  waiting.length = waitingFrom = 0;
+  sending = null;
+}
+
+const receive = prepare({
+  send,
+  format,
+  async prepareFor(source) {
+    // Deno's own Node modules, timers among them, look for Atomics when the first of them is loaded, and never again.
+    // Loading one takes longer than most functions do.
+    if (apply(test, mayUseNode, [source])) await import('node:events');
+  },
+  load: (source) => import(`data:application/typescript,${encode(source)}`) as Promise<object>,
 });
-let sending: Promise<unknown> = connecting;
-worker.onmessage = ({ data }) => {
-  if (typeof data === 'string' && isMessage(data)) send(data);
-};
-worker.onerror = (event) => {
+const stray = (event: Stray): void => {
   event.preventDefault();
-  send(JSON.stringify({ t: 'failure', error: event.message.replace(/^Uncaught (\(in promise\) )?/, '') }));
+  fail(send, event.reason ?? event.error);
 };
-const connection = await connecting;
-// A guest that ends its own isolate leaves nothing that keeps this process: the host sees it exit.
-connection.unref();
-void receive(connection);
+scope.addEventListener('unhandledrejection', stray);
+scope.addEventListener('error', stray);
 
-/** Junk must not cost a function its answer; what else is wrong with a message the host will say. */
-function isMessage(text: string): boolean {
-  try {
-    const { t } = JSON.parse(text) as { t?: unknown };
-    return typeof t === 'string';
-  } catch {
-    return false;
-  }
-}
-
-function send(message: string): void {
-  const frame = frameOf(message);
-  sending = sending.then(() => writeAll(frame));
-}
-
-async function writeAll(frame: Uint8Array): Promise<void> {
-  for (let at = 0; at < frame.length; ) at += await connection.write(frame.subarray(at));
-}
-
-async function receive(from: Connection): Promise<void> {
-  const splitter = new Splitter((message) => worker.postMessage(message));
-  const chunk = new Uint8Array(64 * 1024);
-  for (;;) {
-    const count = await from.read(chunk);
-    if (count === null) return Deno.exit(0);
-    splitter.push(chunk.subarray(0, count));
-  }
+const splitter = new Splitter({
+  onOpen(encodeWithKey) {
+    frame = encodeWithKey;
+    send('{"t":"ready"}');
+  },
+  onMessage: receive,
+});
+const chunk = new Uint8Array(64 * 1024);
+for (;;) {
+  const count = await read(chunk);
+  if (count === null) exit(0);
+  splitter.push(apply(subarray, chunk, [0, count as number]) as Uint8Array);
 }

@@ -1,35 +1,47 @@
-/** The sandbox's side of `src/guest/frames.ts`. In Node it shares a realm with the guest: nothing is looked up later. */
+/**
+ * The sandbox's side of `src/guest/frames.ts`. It shares a realm with the guest: nothing is looked up later than here, and
+ * the key is bytes in a buffer that only a closure has. No heap snapshot shows those.
+ */
+const KEY_BYTES = 16;
 const HEADER_BYTES = 4;
 const MAX_BYTES = 2 * 1024 * 1024;
 
 const { apply } = Reflect;
 const Bytes = Uint8Array;
-const { set, subarray, copyWithin } = Bytes.prototype;
+const { set, subarray, copyWithin, slice } = Bytes.prototype;
 const encoder = new TextEncoder();
 const { encode } = TextEncoder.prototype;
 const decoder = new TextDecoder();
 const { decode } = TextDecoder.prototype;
 
 /** One message as the host reads it. One that is too long says that instead. */
-export function frameOf(message: string): Uint8Array {
+function frameOf(key: Uint8Array, message: string): Uint8Array {
   let text = apply(encode, encoder, [message]);
   if (text.length > MAX_BYTES) {
     text = apply(encode, encoder, [`{"t":"failure","error":"a message has ${text.length} bytes, ${MAX_BYTES} are allowed"}`]);
   }
-  const frame = new Bytes(HEADER_BYTES + text.length);
-  for (let byte = 0; byte < HEADER_BYTES; byte++) frame[byte] = (text.length >>> (8 * byte)) & 0xff;
-  apply(set, frame, [text, HEADER_BYTES]);
+  const frame = new Bytes(KEY_BYTES + HEADER_BYTES + text.length);
+  apply(set, frame, [key]);
+  for (let byte = 0; byte < HEADER_BYTES; byte++) frame[KEY_BYTES + byte] = (text.length >>> (8 * byte)) & 0xff;
+  apply(set, frame, [text, KEY_BYTES + HEADER_BYTES]);
   return frame;
+}
+
+export interface Events {
+  /** The key came: from now on messages can be sent. */
+  onOpen(encode: (message: string) => Uint8Array): void;
+  onMessage(message: string): void;
 }
 
 /** Takes the host's stream apart. */
 export class Splitter {
-  readonly #onMessage: (message: string) => void;
+  readonly #events: Events;
   #held = new Bytes(64 * 1024);
   #length = 0;
+  #open = false;
 
-  constructor(onMessage: (message: string) => void) {
-    this.#onMessage = onMessage;
+  constructor(events: Events) {
+    this.#events = events;
   }
 
   push(chunk: Uint8Array): void {
@@ -38,21 +50,28 @@ export class Splitter {
     this.#length += chunk.length;
     let at = 0;
     for (;;) {
-      const end = this.#endOfFrame(at);
+      const end = this.#endOfPart(at);
       if (end === null) break;
-      const text = apply(subarray, this.#held, [at + HEADER_BYTES, end]) as Uint8Array;
+      const start = at;
       at = end;
-      this.#onMessage(apply(decode, decoder, [text]));
+      if (this.#open) this.#events.onMessage(apply(decode, decoder, [apply(subarray, this.#held, [start + HEADER_BYTES, end])]));
+      else this.#begin(apply(slice, this.#held, [start, end]) as Uint8Array);
     }
     apply(copyWithin, this.#held, [0, at, this.#length]);
     this.#length -= at;
   }
 
-  #endOfFrame(start: number): number | null {
-    if (this.#length - start < HEADER_BYTES) return null;
+  #begin(key: Uint8Array): void {
+    this.#open = true;
+    this.#events.onOpen((message) => frameOf(key, message));
+  }
+
+  #endOfPart(start: number): number | null {
+    const head = this.#open ? HEADER_BYTES : KEY_BYTES;
+    if (this.#length - start < head) return null;
     let size = 0;
-    for (let byte = HEADER_BYTES - 1; byte >= 0; byte--) size = size * 256 + (this.#held[start + byte] ?? 0);
-    const end = start + HEADER_BYTES + size;
+    if (this.#open) for (let byte = HEADER_BYTES - 1; byte >= 0; byte--) size = size * 256 + (this.#held[start + byte] ?? 0);
+    const end = start + head + size;
     return end <= this.#length ? end : null;
   }
 

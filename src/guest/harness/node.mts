@@ -1,17 +1,15 @@
-/**
- * Both sides in Node: one process, one realm. The guest may find the socket and write on it; all it can change by that is
- * its own answer. What the host takes from here it checks.
- */
+/** What runs in a sandbox with Node: opens the channel and waits for the guest. A guest that gets at the channel all the same (Node hides little) can change its own answer by it. */
 import { createConnection } from 'node:net';
 import { formatWithOptions } from 'node:util';
 
-import { frameOf, Splitter } from './frames.mjs';
+import { Splitter } from './frames.mjs';
 import { fail, prepare } from './realm.mjs';
 
 const socket = createConnection({ host: '127.0.0.1', port: Number(process.argv[2]), noDelay: true });
 const write = socket.write.bind(socket) as (bytes: Uint8Array) => boolean;
-const send = (message: string): void => void write(frameOf(message));
 const encode = encodeURIComponent;
+let frame: (message: string) => Uint8Array;
+const send = (message: string): void => void write(frame(message));
 
 const receive = prepare({
   send,
@@ -19,7 +17,13 @@ const receive = prepare({
   prepareFor: () => Promise.resolve(),
   load: (source) => import(`data:text/javascript,${encode(source)}`) as Promise<object>,
 });
-const splitter = new Splitter(receive);
+const splitter = new Splitter({
+  onOpen(encodeWithKey) {
+    frame = encodeWithKey;
+    send('{"t":"ready"}');
+  },
+  onMessage: receive,
+});
 process.argv.length = 1;
 process.on('uncaughtException', (error) => fail(send, error));
 process.on('unhandledRejection', (error) => fail(send, error));
@@ -27,4 +31,3 @@ const leave = process.exit.bind(process, 0);
 socket.on('error', leave);
 socket.on('close', leave);
 socket.on('data', (chunk: Buffer) => splitter.push(chunk));
-send('{"t":"ready"}');
