@@ -21,7 +21,7 @@ describe('POST /run', () => {
     expect(response.json()).toEqual(refused('invalid JSON body'));
   });
 
-  it.each([
+  it.for<unknown>([
     {},
     [],
     null,
@@ -35,7 +35,7 @@ describe('POST /run', () => {
     { source: SOURCE, capabilities: [] },
     { source: SOURCE, capabilities: 'all' },
     { __proto__: null, toString: SOURCE },
-  ])("%j has no source or no capabilities: 400", async (body) => {
+  ])('%j has no source or no capabilities: 400', async (body) => {
     const { app } = await service();
     const response = await app.inject({ method: 'POST', url: '/run', payload: JSON.stringify(body) });
     expect(response.statusCode).toBe(400);
