@@ -18,11 +18,14 @@ if (process.env.RINGFENCE_BENCH_CLEAN !== '1') {
 const { values, positionals } = parseArgs({ options: { rounds: { type: 'string', default: '100' } }, allowPositionals: true });
 const rounds = Number(values.rounds);
 const launch = await import('./bench/launch.mjs');
+const service = await import('./bench/service.mjs');
 const benches = {
   launch: () => launch.launchToResult(rounds),
   block: () => launch.eventLoopBlock(rounds),
   throughput: () => launch.runsPerSecond(rounds),
   memory: () => launch.memoryPerSandbox(),
+  functions: () => service.latency(rounds),
+  'functions-throughput': () => service.throughput(rounds),
 };
 const unknown = positionals.filter((name) => !(name in benches));
 if (unknown.length > 0 || !(rounds >= 1)) {
