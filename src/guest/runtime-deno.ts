@@ -13,6 +13,9 @@ const DEFAULT_IMPORT_HOSTS = [
   'gist.githubusercontent.com:443',
 ];
 
+/** A list of its own replaces the default; a name that cannot exist (RFC 6761) makes it an empty one. */
+const NO_HOST = 'none.invalid:443';
+
 export function denoRuntime(command: string): Runtime {
   const { entry, files } = harnessFiles('deno', ['frames', 'realm']);
   return {
@@ -43,7 +46,7 @@ function permissionFlags({ net, import: imports, port }: Setting): string[] {
   return [
     `--allow-net=${[`127.0.0.1:${port}`, ...net].join(',')}`,
     ...(imports.length === 0
-      ? ['--no-remote', '--cached-only', `--deny-import=${DEFAULT_IMPORT_HOSTS.join(',')}`]
+      ? ['--no-remote', '--cached-only', `--deny-import=${DEFAULT_IMPORT_HOSTS.join(',')}`, `--allow-import=${NO_HOST}`]
       : [`--allow-import=${imports.join(',')}`]),
   ];
 }
