@@ -1,4 +1,4 @@
-import { harnessFiles } from './harness-files.js';
+import { harnessFile } from './harness-files.js';
 import { GUEST_ENVIRONMENT, GUEST_PIDS } from './runtime.js';
 import type { Runtime, Setting } from './runtime.js';
 
@@ -17,11 +17,11 @@ const DEFAULT_IMPORT_HOSTS = [
 const NO_HOST = 'none.invalid:443';
 
 export function denoRuntime(command: string): Runtime {
-  const { entry, files } = harnessFiles('deno', ['frames', 'realm']);
+  const harness = harnessFile('deno');
   return {
     name: 'deno',
     command,
-    files,
+    files: [harness],
     env: { ...GUEST_ENVIRONMENT, DENO_NO_UPDATE_CHECK: '1', DENO_NO_PROMPT: '1' },
     pids: GUEST_PIDS,
     overheadMb: (memoryMb) => 112 + Math.ceil(memoryMb / 24),
@@ -35,7 +35,7 @@ export function denoRuntime(command: string): Runtime {
       '--no-npm',
       `--v8-flags=--max-old-space-size=${setting.memoryMb}`,
       ...permissionFlags(setting),
-      entry,
+      harness.path,
       String(setting.port),
     ],
   };
