@@ -3,7 +3,7 @@ import type { Host } from '../run/host.js';
 import { validateOptions } from '../run/options.js';
 import type { SandboxResult } from '../run/result.js';
 import { runPlanned } from '../run/run.js';
-import type { Attendant, RunControl } from '../run/supervise.js';
+import type { Attendant, RunControl } from '../run/attendant.js';
 import { Channel } from './channel.js';
 import type { ChannelEvents } from './channel.js';
 import type { Envelope, Reply } from './messages.js';
