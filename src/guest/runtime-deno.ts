@@ -22,7 +22,15 @@ export function denoRuntime(command: string): Runtime {
     name: 'deno',
     command,
     files: [harness],
-    env: { ...GUEST_ENVIRONMENT, DENO_NO_UPDATE_CHECK: '1', DENO_NO_PROMPT: '1' },
+    env: ({ import: imports }) => ({
+      ...GUEST_ENVIRONMENT,
+      DENO_NO_UPDATE_CHECK: '1',
+      DENO_NO_PROMPT: '1',
+      // Deno would write what it makes of a source, and by what name it got it, which holds the source. Only what is imported
+      // from elsewhere has to lie somewhere: in the sandbox's own memory.
+      DENO_EMIT_CACHE_MODE: 'disable',
+      DENO_DIR: imports.length === 0 ? '/dev/null' : '/tmp/deno',
+    }),
     pids: GUEST_PIDS,
     overheadMb: (memoryMb) => 112 + Math.ceil(memoryMb / 24),
     args: (setting) => [
@@ -33,6 +41,7 @@ export function denoRuntime(command: string): Runtime {
       '--no-lock',
       '--no-check',
       '--no-npm',
+      '--no-code-cache',
       `--v8-flags=--max-old-space-size=${setting.memoryMb}`,
       ...permissionFlags(setting),
       harness.path,

@@ -9,7 +9,7 @@ export interface Runtime {
   /** Files of the sandbox: the harness. */
   files: HarnessFile[];
   /** All that the guest finds in its environment. */
-  env: Record<string, string>;
+  env(setting: Setting): Record<string, string>;
   /** Processes and threads; measured: Deno has up to 11, Node 12. */
   pids: number;
   /**
@@ -40,7 +40,7 @@ export function nodeRuntime(command: string): Runtime {
     name: 'node',
     command,
     files: [harness],
-    env: GUEST_ENVIRONMENT,
+    env: () => GUEST_ENVIRONMENT,
     pids: GUEST_PIDS,
     overheadMb: (memoryMb) => 64 + Math.ceil(memoryMb / 12),
     args: ({ memoryMb, port }) => [`--max-old-space-size=${memoryMb}`, harness.path, String(port)],

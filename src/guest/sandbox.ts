@@ -50,10 +50,11 @@ export class GuestSandbox implements Attendant {
     this.files = runtime.files;
     this.port = portBeside(profile.network);
     this.ready = new Promise((resolve) => (this.#onReady = resolve));
+    const setting = { ...profile, port: this.port };
     const options = validateOptions({
       command: runtime.command,
-      args: runtime.args({ ...profile, port: this.port }),
-      env: runtime.env,
+      args: runtime.args(setting),
+      env: runtime.env(setting),
       timeoutMs: backstopMs,
       gracePeriodMs: GRACE_MS,
       signal: this.#aborting.signal,
