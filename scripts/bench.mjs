@@ -8,7 +8,7 @@ import { setUpOrExit } from './setup.mjs';
 // Whatever the shell exports (certificates, preloads, NODE_OPTIONS) would slow every contender's start, and not alike.
 const cleanEnvironment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: process.env.HOME ?? '/', RINGFENCE_BENCH_CLEAN: '1' };
 if (process.env.RINGFENCE_BENCH_CLEAN !== '1') {
-  await setUpOrExit({ apt: ['bubblewrap'] });
+  await setUpOrExit({ apt: ['bubblewrap', 'slirp4netns', 'passt'] });
   const { RINGFENCE_CGROUP } = process.env;
   const environment = RINGFENCE_CGROUP ? { ...cleanEnvironment, RINGFENCE_CGROUP } : cleanEnvironment;
   const child = spawnSync(process.execPath, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit', env: environment });
@@ -18,6 +18,7 @@ if (process.env.RINGFENCE_BENCH_CLEAN !== '1') {
 const { values, positionals } = parseArgs({ options: { rounds: { type: 'string', default: '100' } }, allowPositionals: true });
 const rounds = Number(values.rounds);
 const launch = await import('./bench/launch.mjs');
+const egress = await import('./bench/egress.mjs');
 const service = await import('./bench/service.mjs');
 const benches = {
   launch: () => launch.launchToResult(rounds),
@@ -26,6 +27,7 @@ const benches = {
   memory: () => launch.memoryPerSandbox(),
   functions: () => service.latency(rounds),
   'functions-throughput': () => service.throughput(rounds),
+  egress: async () => [await egress.relay(rounds), await egress.gigabyte()].join('\n\n'),
 };
 const unknown = positionals.filter((name) => !(name in benches));
 if (unknown.length > 0 || !(rounds >= 1)) {

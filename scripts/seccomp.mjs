@@ -6,11 +6,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { withoutInet, withoutNamespaces } from './filter-variants.mjs';
+
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const policy = 'native/seccomp/default.json';
 const tool = join(root, 'build/seccomp/compile');
 const architectures = ['x64', 'arm64'];
-const inetFamilies = [2n, 10n];
 
 const check = process.argv.includes('--check');
 buildTool();
@@ -88,7 +89,8 @@ async function profileReader() {
 
 function header(architecture) {
   const profile = parseProfile(readFileSync(join(root, policy), 'utf8'), { architecture, kernel: '0.0' });
-  const withoutInet = { ...profile, rules: profile.rules.filter((rule) => !opensInet(rule)) };
+  const of = (rules) => compile(architecture, { ...profile, rules });
+  const { rules } = profile;
   return `${firstLine(`${policy} with libseccomp ${version}`)}#pragma once
 
 #include <linux/filter.h>
@@ -96,15 +98,15 @@ function header(architecture) {
 namespace ringfence {
 
 // The default policy.
-${array('kDefaultFilter', compile(architecture, profile))}
+${array('kDefaultFilter', of(rules))}
 // The same without sockets of the families inet and inet6.
-${array('kNoInetFilter', compile(architecture, withoutInet))}
+${array('kNoInetFilter', of(withoutInet(rules)))}
+// For a guest without namespaces: no socket with a name or an address.
+${array('kNoNamespacesFilter', of(withoutNamespaces(rules, { inet: false })))}
+// The same in the host's network.
+${array('kNoNamespacesInetFilter', of(withoutNamespaces(rules, { inet: true })))}
 } // namespace ringfence
 `;
-}
-
-function opensInet({ names, conditions }) {
-  return names.includes('socket') && conditions.some(({ index, valueTwo }) => index === 0 && inetFamilies.includes(valueTwo));
 }
 
 function compile(architecture, profile) {

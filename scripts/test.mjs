@@ -4,23 +4,25 @@
  */
 import { setUpOrExit } from './setup.mjs';
 
-const laneDeadlineMs = 600_000;
-
 async function main() {
   const { names, filters } = parse(process.argv.slice(2));
   const inUml = names.length === 0 || names.some((name) => name.startsWith('uml'));
-  await setUpOrExit({ apt: ['util-linux', 'chromium', ...(inUml ? ['user-mode-linux', 'e2fsprogs', 'iproute2'] : [])] });
+  await setUpOrExit({ apt: ['util-linux', 'iproute2', 'curl', 'openssl', 'python3', 'redis-server', 'redis-tools', 'chromium', ...(inUml ? ['user-mode-linux', 'e2fsprogs', 'kmod'] : [])] });
   // Not before: these need what was just set up.
   const { lanes } = await import('./lanes/lanes.mjs');
   const { summarize } = await import('./lanes/summary.mjs');
+  const { takeTurns } = await import('./lanes/turns.mjs');
   const { abortOnSignals } = await import('./lanes/interrupt.mjs');
 
   const unknown = names.filter((name) => !lanes.some((lane) => lane.name === name));
   if (unknown.length > 0) throw new Error(`no lane ${unknown.join(', ')}; there are ${lanes.map(({ name }) => name).join(', ')}`);
   const signal = abortOnSignals();
+  const chosen = lanes.filter(({ name }) => names.length === 0 || names.includes(name));
   const results = [];
-  for (const lane of lanes.filter(({ name }) => names.length === 0 || names.includes(name))) {
-    results.push(await runLane(lane, { filters, signal, deadlineMs: laneDeadlineMs }));
+  for (const step of new Set(chosen.map((lane) => lane.step))) {
+    const together = chosen.filter((lane) => lane.step === step);
+    const turn = takeTurns(together.length, (chunk) => process.stdout.write(chunk));
+    results.push(...(await Promise.all(together.map((lane, at) => runLane(lane, { filters, signal, output: turn(at) })))));
     if (signal.aborted) break;
   }
   const { lines, failed } = summarize(results, {
@@ -42,16 +44,19 @@ function parse(args) {
 }
 
 /** @returns {Promise<import('./lanes/summary.mjs').LaneResult>} */
-async function runLane(lane, options) {
+async function runLane(lane, { filters, signal, output }) {
   const notRun = lane.missing();
-  if (notRun !== null) return { name: lane.name, tests: [], notRun, fault: null, seconds: 0 };
-  console.log(`\n== ${lane.name} ==`);
   const start = performance.now();
-  const done = (tests, fault) => ({ name: lane.name, tests, notRun, fault, seconds: (performance.now() - start) / 1000 });
+  const done = (tests, fault) => {
+    output.end();
+    return { name: lane.name, tests, notRun, fault, seconds: (performance.now() - start) / 1000 };
+  };
+  if (notRun !== null) return done([], null);
+  output.write(`\n== ${lane.name} ==\n`);
   try {
-    const { exitCode, tests } = await lane.run(options);
-    const explained = exitCode === 0 || tests?.some(({ status }) => status === 'failed');
-    return done(tests ?? [], explained ? null : `vitest ended with ${exitCode}, see its output`);
+    const { exitCode, fault, tests } = await lane.run({ filters, signal, write: output.write });
+    const explained = exitCode === 0 || tests.some(({ status }) => status === 'failed');
+    return done(tests, fault ?? (explained ? null : `vitest ended with ${exitCode}, see its output`));
   } catch (error) {
     return done([], error.message);
   }

@@ -99,6 +99,7 @@ export const hints = {
   'user-namespaces-restricted':
     'on Ubuntu load the profile of "ringfence doctor --apparmor" or type "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"; start a container with --security-opt apparmor=unconfined --cap-add SYS_ADMIN',
   'id-map-refused': 'a root host needs CAP_SETUID and CAP_SETGID and a range of ids of its own (/proc/self/uid_map)',
+  'landlock-refused': "this kernel's Landlock takes no more rules: start the program from fewer sandboxes inside one another",
   'filter-refused': 'use a kernel with CONFIG_SECCOMP_FILTER, or a profile that is a valid program',
   'allowlist-unavailable': 'an allowlist needs a kernel with packet sockets (CONFIG_PACKET) and rtnetlink in network namespaces',
   'proc-masked': 'this container masks parts of /proc: start it with --security-opt systempaths=unconfined',
@@ -178,6 +179,8 @@ interface Rule {
  */
 const rules: readonly Rule[] = [
   { stages: ['system-calls'], errnos: ['EINVAL', 'ENOSYS', 'EPROTO', 'EFAULT'], code: 'filter-refused' },
+  { stages: ['landlock'], errnos: ['ENOENT', 'ENOTDIR', 'ELOOP'], detail: /^openat2/, code: 'path-not-found' },
+  { stages: ['landlock'], errnos: ['E2BIG', 'EPERM', 'EINVAL', 'EPROTO', 'EBADFD'], code: 'landlock-refused' },
   { stages: ['exec'], errnos: ['ENOENT', 'ELIBBAD'], code: 'interpreter-not-found' }, // the plan has found the command itself
   { stages: ['exec'], errnos: ['EACCES', 'ENOEXEC', 'EISDIR', 'EPERM', 'ETXTBSY', 'ENOTDIR', 'EINVAL', 'ELOOP'], code: 'command-not-executable' },
   { stages: ['exec'], errnos: ['E2BIG'], code: 'arguments-too-long' },

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 
 import { expect, test } from 'vitest';
 
+import { flagByField } from '../src/cli/flag-names.js';
+import { allowlistFields } from '../src/egress/policy.js';
 import { exitCodeByAnswer, exitCodeByOutcome, hints, httpStatusByRefusal } from '../src/errors.js';
 import { stages } from '../src/launcher/stages.js';
 import { fences } from '../src/run/result.js';
@@ -33,6 +35,13 @@ test('README gives the exit code of every outcome', () => {
   const { exit, ...others } = codes;
   expect(exit).toBe('its own, or 128+n');
   expect(others).toEqual(Object.fromEntries(Object.entries(exitCodeByOutcome).map(([name, code]) => [name, String(code)])));
+});
+
+test('README lists every option of an allowlist, with its flag', () => {
+  const rows = table('option of `network`').map(([name = '', flag = '']) => [name.replaceAll('`', ''), flag.replaceAll('`', '')]);
+  expect(rows.map(([name]) => name)).toEqual([...allowlistFields]);
+  const flags = flagByField as Readonly<Record<string, string>>;
+  for (const [name, flag] of rows) expect(flag, name).toBe(flags[`network.${name}`] ?? 'none');
 });
 
 test('README lists every error code with its hint', () => {

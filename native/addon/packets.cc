@@ -24,6 +24,7 @@ PacketWatch* PacketWatch::Start(Napi::Env env, Fd fd, Napi::Function on_packet, 
   const int error = watch->Watch(loop);
   if (error != 0) {
     *failure = {"uv_poll_start", -error};
+    watch->fd_.release();
     watch->StopWatching();
     return nullptr;
   }
@@ -31,8 +32,11 @@ PacketWatch* PacketWatch::Start(Napi::Env env, Fd fd, Napi::Function on_packet, 
   napi_async_init(env, nullptr, Napi::String::New(env, "RINGFENCEPACKETS"), &watch->context_);
   napi_add_async_cleanup_hook(
       env,
-      [](napi_async_cleanup_hook_handle, void* data) { static_cast<PacketWatch*>(data)->StopWatching(); }, watch,
-      &watch->cleanup_hook_);
+      [](napi_async_cleanup_hook_handle, void* data) {
+        static_cast<PacketWatch*>(data)->StopWatching();
+        static_cast<PacketWatch*>(data)->fd_.reset();
+      },
+      watch, &watch->cleanup_hook_);
   return watch;
 }
 
@@ -97,6 +101,7 @@ uint32_t PacketWatch::Close() {
   Drain(kPacketsAtLast);
   dropped_ = CountDropped();
   StopWatching();
+  fd_.release();
   return dropped_;
 }
 
@@ -112,7 +117,6 @@ void PacketWatch::StopWatching() {
   watching_ = false;
   CloseHandle(reinterpret_cast<uv_handle_t*>(&rest_));
   if (poll_initialised_) CloseHandle(reinterpret_cast<uv_handle_t*>(&poll_));
-  fd_.reset();
 }
 
 void PacketWatch::CloseHandle(uv_handle_t* handle) {

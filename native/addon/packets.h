@@ -12,13 +12,14 @@ namespace ringfence {
 // Lives until it is closed, its loop handles are closed and no JavaScript function refers to it; all on one thread.
 class PacketWatch {
  public:
-  // Owns the descriptor from the call on. Null with *failure filled in when the loop does not take it.
+  // Null with *failure filled in when the loop does not take the descriptor, which stays the caller's.
   static PacketWatch* Start(Napi::Env env, Fd fd, Napi::Function on_packet, Failure* failure);
 
   void Retain() { references_++; }
   void Release();
 
-  // Delivers what is queued and closes. Returns how many packets the kernel had no room for. Idempotent.
+  // Delivers what is queued and lets go of the descriptor, which is the caller's again. Returns how many packets the
+  // kernel had no room for. Idempotent.
   uint32_t Close();
 
  private:

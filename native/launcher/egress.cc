@@ -21,6 +21,8 @@ namespace {
 constexpr uint16_t kDnsPort = 53;
 constexpr int kBacklog = 1024;
 constexpr int kWatchBuffer = 1 << 20;
+constexpr uint32_t kWatchedBytes = 128;
+constexpr uint32_t kIpv6Header = 40;
 
 // 198.18.0.1/15, of the range whose addresses stand for the allowed names (src/egress/name-table.ts).
 constexpr uint32_t kOwnAddress = 0xc6120001;
@@ -136,35 +138,85 @@ Fd OpenDnsUdp() {
   return fd;
 }
 
-// Sees, once each, the packets that open something: TCP with SYN and without ACK, and UDP. What no listener answers is
-// refused by the kernel; this is how the host's log knows of it all the same. Offsets are from the network header.
-Fd OpenWatch() {
-  constexpr unsigned kProtocol = static_cast<unsigned>(SKF_AD_OFF) + SKF_AD_PROTOCOL;
-  constexpr unsigned kPacketType = static_cast<unsigned>(SKF_AD_OFF) + SKF_AD_PKTTYPE;
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kPacketType),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 16, 0), // on loopback each packet passes twice
-      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kProtocol),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 7, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 13),
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 10, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 10),
-      BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
-      BPF_STMT(BPF_LD | BPF_B | BPF_IND, 13),
-      BPF_JUMP(BPF_JMP | BPF_JA, 4, 0, 0),
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 4, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 4),
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 40 + 13),
-      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, 128),
-      BPF_STMT(BPF_RET | BPF_K, 0),
-  };
+// A program that is written front to back: jumps to the end are patched when the end is known.
+class WatchProgram {
+ public:
+  void Add(sock_filter instruction) { code_[length_++] = instruction; }
+  void Load(uint16_t size, uint32_t offset) { Add(BPF_STMT(static_cast<uint16_t>(BPF_LD | size | BPF_ABS), offset)); }
+  void LoadBehindHeader(uint16_t size, uint32_t offset) { Add(BPF_STMT(static_cast<uint16_t>(BPF_LD | size | BPF_IND), offset)); }
+  // Ends with "not this packet" where the accumulator is, or is not, this value.
+  void DropIf(uint32_t value) { Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1)), Return(0); }
+  void DropUnless(uint32_t value) { Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0)), Return(0); }
+  void And(uint32_t mask) { Add(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask)); }
+  void Return(uint32_t bytes) { Add(BPF_STMT(BPF_RET | BPF_K, bytes)); }
+  // The block that follows, up to EndBlock, is for packets whose accumulator is this value.
+  uint32_t BeginBlock(uint32_t value) {
+    Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0));
+    Add(BPF_STMT(BPF_JMP | BPF_JA, 0));
+    return length_ - 1;
+  }
+  void EndBlock(uint32_t begin) { code_[begin].k = length_ - begin - 1; }
+  sock_fprog Get() { return {static_cast<unsigned short>(length_), code_}; }
+
+ private:
+  sock_filter code_[64 + 4 * kMaxPorts];
+  uint32_t length_ = 0;
+};
+
+// Of TCP only segments with SYN and without ACK, to a port that no listener of the host's has.
+void AddTransport(const Plan& plan, bool isIpv6, uint32_t protocolAt, WatchProgram* program) {
+  program->Load(BPF_B, protocolAt);
+  const uint32_t udp = program->BeginBlock(IPPROTO_UDP);
+  program->Return(kWatchedBytes);
+  program->EndBlock(udp);
+  program->DropUnless(IPPROTO_TCP);
+  // X is the length of the network header.
+  program->LoadBehindHeader(BPF_B, 13);
+  program->And(0x12);
+  program->DropUnless(0x02);
+  program->LoadBehindHeader(BPF_H, 2);
+  for (uint32_t i = 0; i < plan.portCount; i++) {
+    if (isIpv6 ? plan.ports[i].ipv6 : plan.ports[i].ipv4) program->DropIf(plan.ports[i].number);
+  }
+  program->Return(kWatchedBytes);
+}
+
+// Sees the packets that open something and that the kernel will refuse, so that the host's log has them: whatever no
+// listener takes, but nothing that stays on the guest's own loopback. Offsets are from the network header.
+WatchProgram WatchRefused(const Plan& plan) {
+  WatchProgram program;
+  program.Load(BPF_B, static_cast<uint32_t>(SKF_AD_OFF) + SKF_AD_PKTTYPE);
+  program.DropIf(PACKET_OUTGOING); // on loopback each packet passes twice
+  program.Load(BPF_H, static_cast<uint32_t>(SKF_AD_OFF) + SKF_AD_PROTOCOL);
+  const uint32_t ipv4 = program.BeginBlock(ETH_P_IP);
+  program.Load(BPF_B, 16);
+  program.DropIf(IN_LOOPBACKNET);
+  program.Add(BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0));
+  AddTransport(plan, false, 9, &program);
+  program.EndBlock(ipv4);
+  program.DropUnless(ETH_P_IPV6);
+  program.Load(BPF_W, 36);
+  // ::1 is the only address below ::2 that can be dialled.
+  const uint32_t low = program.BeginBlock(1);
+  program.Load(BPF_W, 24);
+  const uint32_t first = program.BeginBlock(0);
+  program.Load(BPF_W, 28);
+  const uint32_t second = program.BeginBlock(0);
+  program.Load(BPF_W, 32);
+  program.DropIf(0);
+  program.EndBlock(second);
+  program.EndBlock(first);
+  program.EndBlock(low);
+  program.Add(BPF_STMT(BPF_LDX | BPF_IMM, kIpv6Header));
+  AddTransport(plan, true, 6, &program);
+  return program;
+}
+
+Fd OpenWatch(const Plan& plan) {
   Fd fd(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fd;
-  const sock_fprog filter{sizeof program / sizeof program[0], program};
+  WatchProgram program = WatchRefused(plan);
+  const sock_fprog filter = program.Get();
   const int buffer = kWatchBuffer;
   sockaddr_ll any{};
   any.sll_family = AF_PACKET;
@@ -194,12 +246,14 @@ bool OpenEgress(const Plan& plan) {
   };
   if (!add(OpenDnsUdp(), "udp 127.0.0.1:53")) return false;
   if (!add(OpenListener(AF_INET, INADDR_LOOPBACK, kDnsPort), "tcp 127.0.0.1:53")) return false;
-  if (!add(OpenWatch(), "packet")) return false;
+  if (!add(OpenWatch(plan), "packet")) return false;
   for (uint32_t i = 0; i < plan.portCount; i++) {
-    if (!add(OpenListener(AF_INET, INADDR_ANY, plan.ports[i]), "tcp 0.0.0.0")) return false;
+    const ListenPort& port = plan.ports[i];
+    if (port.ipv4 && !add(OpenListener(AF_INET, INADDR_ANY, port.number), "tcp 0.0.0.0")) return false;
   }
   for (uint32_t i = 0; hasIpv6 && i < plan.portCount; i++) {
-    if (!add(OpenListener(AF_INET6, 0, plan.ports[i]), "tcp [::]")) return false;
+    const ListenPort& port = plan.ports[i];
+    if (port.ipv6 && !add(OpenListener(AF_INET6, 0, port.number), "tcp [::]")) return false;
   }
   Record record{};
   record.kind = static_cast<uint32_t>(RecordKind::kSockets);

@@ -9,6 +9,7 @@
 
 #include "filters.h"
 #include "install.h"
+#include "landlock.h"
 #include "privileges.h"
 #include "report.h"
 
@@ -26,7 +27,10 @@ bool Limit(__rlimit_resource resource, uint64_t soft, uint64_t hard, const char*
 }
 
 bool ApplyResourceLimits(const Plan& plan) {
-  if (!Limit(RLIMIT_CORE, 0, 0, "core")) return false;
+  // 1 and not 0: the kernel starts a core_pattern handler, as the machine's root, with a limit of 0 too (core(5)).
+  if (!Limit(RLIMIT_CORE, 1, 1, "core")) return false;
+  // What the host may do to the machine's scheduler is not for the guest.
+  if (!Limit(RLIMIT_NICE, 0, 0, "nice") || !Limit(RLIMIT_RTPRIO, 0, 0, "rtprio")) return false;
   if (plan.openFiles != kUnlimited && !Limit(RLIMIT_NOFILE, plan.openFiles, plan.openFiles, "nofile")) return false;
   if (plan.fileSizeBytes != kUnlimited && !Limit(RLIMIT_FSIZE, plan.fileSizeBytes, plan.fileSizeBytes, "fsize")) return false;
   if (plan.cpuTimeMs != kUnlimited) {
@@ -53,12 +57,19 @@ bool Verify(const Plan& plan, uint32_t* fences) {
   return true;
 }
 
+template <size_t N>
+bool Install(const sock_filter (&program)[N]) {
+  return InstallFilter(program, N);
+}
+
 // Last of all: it forbids what the stages above call.
 bool ApplyFilter(const Plan& plan) {
   switch (plan.filter) {
     case Filter::kNone: return true;
-    case Filter::kDefault: return InstallFilter(kDefaultFilter, sizeof kDefaultFilter / sizeof *kDefaultFilter);
-    case Filter::kNoInet: return InstallFilter(kNoInetFilter, sizeof kNoInetFilter / sizeof *kNoInetFilter);
+    case Filter::kDefault: return Install(kDefaultFilter);
+    case Filter::kNoInet: return Install(kNoInetFilter);
+    case Filter::kNoNamespaces: return Install(kNoNamespacesFilter);
+    case Filter::kNoNamespacesInet: return Install(kNoNamespacesInetFilter);
     case Filter::kOwn: return InstallFilter(reinterpret_cast<const sock_filter*>(plan.program), plan.programLength);
   }
   errno = EINVAL;
@@ -81,6 +92,8 @@ void RunGuest(const Plan& plan, uint32_t fences, GuestFailure* failure) {
   ready = ready && ApplyResourceLimits(plan);
   if (ready && chdir(plan.cwd) != 0) ready = Fail(Stage::kWorkingDirectory, errno, "chdir", plan.cwd);
   ready = ready && Verify(plan, &fences);
+  int landlockAbi = 0;
+  ready = ready && ApplyLandlock(plan, &landlockAbi);
   if (!ready) _exit(1);
   ResetSignals();
   // Everything above 2 goes with the execve, which still needs the socket to tell of its own failure.
@@ -88,8 +101,9 @@ void RunGuest(const Plan& plan, uint32_t fences, GuestFailure* failure) {
     Fail(Stage::kExec, errno, "close_range");
     _exit(1);
   }
+  if (landlockAbi > 0) fences |= kFenceLandlock;
   if (plan.filter != Filter::kNone) fences |= kFenceSystemCalls;
-  SendReady(fences);
+  SendReady(fences, landlockAbi);
   if (!ApplyFilter(plan)) {
     *failure = {Stage::kSystemCalls, errno, "seccomp"};
     _exit(126);

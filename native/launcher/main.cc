@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,6 +32,12 @@ namespace ringfence {
 namespace {
 
 constexpr const char kGuestOomScore[] = "500";
+
+// The guest needs a limit of 1 (see guest.cc), and only here can one that is 0 be raised, by a privileged launcher.
+void RaiseCoreLimit() {
+  const rlimit one{1, 1};
+  setrlimit(RLIMIT_CORE, &one);
+}
 
 bool CloseInherited() {
   if (close_range(kPlanFd + 1, ~0u, 0) != 0) return Fail(Stage::kDescriptors, errno, "close_range");
@@ -104,6 +111,7 @@ bool RunSandbox(const Plan& plan, RunCgroup* cgroup, Record* ended) {
 int Main() {
   static Plan plan; // large, and there is one
   if (!ReadPlan(&plan) || !CloseInherited() || !GiveStreams(plan)) return 1;
+  RaiseCoreLimit();
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return Fail(Stage::kDescriptors, errno, "prctl PR_SET_CHILD_SUBREAPER"), 1;
   Record ended{};
   ended.kind = static_cast<uint32_t>(RecordKind::kEnded);

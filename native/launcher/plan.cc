@@ -96,9 +96,11 @@ const char* ReadCgroup(Reader& in, Plan* plan) {
 const char* ReadPorts(Reader& in, Plan* plan) {
   if (!in.Number(&plan->portCount) || plan->portCount > kMaxPorts) return "too many ports";
   for (uint32_t i = 0; i < plan->portCount; i++) {
-    uint32_t port = 0;
-    if (!in.Number(&port) || port < 1 || port > 65535) return "a port is out of range";
-    plan->ports[i] = static_cast<uint16_t>(port);
+    uint32_t word = 0;
+    if (!in.Number(&word) || (word & 0xffff) == 0) return "a port is out of range";
+    const uint32_t families = word & ~0xffffu;
+    if (families == 0 || (families & ~(kPortIpv4 | kPortIpv6)) != 0) return "a port has no known family";
+    plan->ports[i] = {static_cast<uint16_t>(word), (families & kPortIpv4) != 0, (families & kPortIpv6) != 0};
   }
   return nullptr;
 }
@@ -106,7 +108,7 @@ const char* ReadPorts(Reader& in, Plan* plan) {
 const char* ReadFilter(Reader& in, Plan* plan) {
   uint32_t filter = 0;
   uint32_t bytes = 0;
-  if (!in.Number(&filter) || filter > static_cast<uint32_t>(Filter::kOwn)) return "the filter is unknown";
+  if (!in.Number(&filter) || filter > static_cast<uint32_t>(Filter::kNoNamespacesInet)) return "the filter is unknown";
   plan->filter = static_cast<Filter>(filter);
   if (!in.String(&plan->program, &bytes)) return "the filter's program is malformed";
   if (bytes % sizeof(sock_filter) != 0 || bytes / sizeof(sock_filter) > kMaxProgram) return "the filter's program has an odd size";

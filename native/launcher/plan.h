@@ -25,6 +25,11 @@ struct Mount {
   uint32_t sourceLength;
 };
 
+struct ListenPort {
+  uint16_t number;
+  bool ipv4, ipv6;
+};
+
 struct Plan {
   uint32_t flags;
   uint32_t insideUid, insideGid, outsideUid, outsideGid;
@@ -39,7 +44,7 @@ struct Plan {
   char** argv;
   char** env;
   uint32_t portCount;
-  uint16_t ports[kMaxPorts];
+  ListenPort ports[kMaxPorts];
   Filter filter;
   const char* program;
   uint32_t programLength; // instructions

@@ -49,12 +49,12 @@ bool SendDescriptors(const Record& record, const int* descriptors, int count) {
   return sent == sizeof record;
 }
 
-void SendReady(uint32_t fences) {
+void SendReady(uint32_t fences, int landlockAbi) {
   Record record{};
   record.kind = static_cast<uint32_t>(RecordKind::kReady);
   record.stage = static_cast<uint32_t>(Stage::kExec);
   record.fences = fences;
-  record.waitStatus = -1;
+  record.waitStatus = landlockAbi;
   Send(record);
 }
 

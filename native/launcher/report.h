@@ -11,7 +11,7 @@ bool Fail(Stage stage, int error, const char* syscall, const char* subject = "")
 // A record with descriptors; they stay open here. False with errno set.
 bool SendDescriptors(const Record& record, const int* descriptors, int count);
 
-void SendReady(uint32_t fences);
+void SendReady(uint32_t fences, int landlockAbi);
 void SendEnded(const Record& record);
 
 } // namespace ringfence

@@ -13,7 +13,7 @@
 namespace ringfence {
 
 // True when the kernel took the filter and says so when asked; else errno is set. Between this call and the guest only
-// prctl, sendto, execve and exit_group may be called: every filter lets these through (src/seccomp/load.ts).
+// prctl, execve and exit_group may be called: every filter lets these through (src/seccomp/load.ts).
 inline bool InstallFilter(const sock_filter *program, size_t length) {
   if (length == 0 || length > BPF_MAXINSNS) {
     errno = EINVAL;

@@ -22,10 +22,10 @@ enum class Stage : uint32_t {
 // u64 memoryBytes, pids, cpuQuotaUs, cpuTimeMs, openFiles, fileSizeBytes, scratchBytes, scratchInodes, deadlineMs,
 // u32 cgroupVersion, string cgroupName, u32 n, n * { u32 controllers, string parentDirectory },
 // string executable, string cwd, string hostname, u32 n, n * string argv, u32 n, n * string env,
-// u32 n, n * u32 port (kEgress), u32 filter, string program (kOwnFilter: struct sock_filter[]; else empty),
+// u32 n, n * u32 port and PortFamily (kEgress), u32 filter, string program (kOwnFilter: struct sock_filter[]; else empty),
 // u32 n, n * { u32 kind, u32 flags, u32 mode, string path, string source }.
 constexpr uint32_t kPlanMagic = 0x31464752; // "RGF1"
-constexpr uint32_t kPlanVersion = 2;
+constexpr uint32_t kPlanVersion = 3;
 constexpr uint64_t kUnlimited = 0; // for every limit of the plan
 
 enum PlanFlag : uint32_t {
@@ -36,8 +36,17 @@ enum PlanFlag : uint32_t {
   kIpcNamespace = 1u << 4,
   kUtsNamespace = 1u << 5,
   kCgroupNamespace = 1u << 6,
+  kLandlock = 1u << 9,            // where the kernel has it; without a mount namespace the mounts are its rules on the host's paths
+  kLandlockNoTcp = 1u << 10,      // no TCP at all, by ABI 4
+  kLandlockNoAbstract = 1u << 11, // no abstract unix socket of anybody else, by ABI 6
   kEgress = 1u << 8,       // loopback answers for every address; sockets for the plan's ports go to the host
   kProcOptional = 1u << 7, // carry on without /proc where the kernel refuses a fresh one (never the host's)
+};
+
+// With a port of the plan: the families in which the host listens on it.
+enum PortFamily : uint32_t {
+  kPortIpv4 = 1u << 16,
+  kPortIpv6 = 1u << 17,
 };
 
 // Which system-call filter the guest gets.
@@ -46,6 +55,8 @@ enum class Filter : uint32_t {
   kDefault = 1, // native/seccomp/default.json
   kNoInet = 2,  // the same without IPv4 and IPv6 sockets
   kOwn = 3,     // the caller's profile, compiled by the host
+  kNoNamespaces = 4,     // for a guest without them: no socket with a name or an address
+  kNoNamespacesInet = 5, // the same in the host's network
 };
 
 enum Controller : uint32_t {
@@ -82,10 +93,10 @@ struct Command {
 // ---- Records: launcher (and init and the guest before its execve) to host, one a message. ----
 enum class RecordKind : uint32_t {
   kFailure = 1, // a stage failed: stage, error, detail; nothing of the guest ran
-  kReady = 2,   // just before execve: fences holds what was verified
+  kReady = 2,   // just before execve: fences holds what was verified, waitStatus the ABI of Landlock in force or 0
   // Comes with descriptors of the sandbox's network: DNS over UDP and TCP at 127.0.0.1:53, a packet socket that sees the
-  // first packet of every attempt, then one TCP listener per port of the plan for IPv4, then one per port for IPv6 where
-  // the machine has it (waitStatus: 1 if so, else 0).
+  // first packet of every attempt to leave that no listener takes, then one TCP listener for each port of the plan with
+  // kPortIpv4, then one for each with kPortIpv6 where the machine has it (waitStatus: 1 if so, else 0).
   kSockets = 4,
   kEnded = 3,   // the guest is gone and its cgroup is read and removed: waitStatus, cause, usage
 };
@@ -103,6 +114,7 @@ enum FenceBit : uint32_t {
   kFenceProc = 1u << 8,          // /proc is the pid namespace's own
   kFenceUserNamespace = 1u << 9, // own user namespace
   kFenceSystemCalls = 1u << 10,  // a filter is in force; a failure at that stage takes this back
+  kFenceLandlock = 1u << 11,     // the rules are in force
 };
 
 enum class EndCause : uint32_t {

@@ -6,28 +6,30 @@ import { execa, execaSync } from 'execa';
 import { delegateCgroups } from './cgroups.mjs';
 import { makeScratch } from './scratch.mjs';
 import { copyTree, ordinaryUid, projectRoot } from './tree.mjs';
-import { readReport, vitestCommand } from './vitest.mjs';
+import { readJournal, vitestCommand } from './vitest.mjs';
+
+const deadlineMs = 600_000;
 
 const become = ['setpriv', '--reuid', `${ordinaryUid}`, '--regid', `${ordinaryUid}`, '--clear-groups', '--inh-caps=-all'];
 
 /** @type {import('./lanes.mjs').Lane['run']} */
-export async function runAsSelf({ filters, signal, deadlineMs }) {
+export async function runAsSelf({ filters, signal }) {
   const directory = makeScratch(os.tmpdir());
-  const report = path.join(directory, 'report.json');
+  const journal = path.join(directory, 'journal');
   try {
-    const [program, ...args] = vitestCommand({ project: projectRoot, report, filters });
-    const { exitCode } = await run(program, args, { cwd: projectRoot, signal, deadlineMs });
-    return { exitCode, tests: readReport(report, projectRoot) };
+    const [program, ...args] = vitestCommand({ project: projectRoot, journal, filters });
+    const outcome = await run(program, args, { cwd: projectRoot, signal });
+    return { ...outcome, tests: readJournal(journal) };
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
 /** @type {import('./lanes.mjs').Lane['run']} */
-export async function runAsOrdinaryUser({ filters, signal, deadlineMs }) {
+export async function runAsOrdinaryUser({ filters, signal }) {
   const directory = makeScratch(reachableTemporary());
   const [project, home, temporary] = ['project', 'home', 'tmp'].map((name) => path.join(directory, name));
-  const report = path.join(directory, 'home', 'report.json');
+  const journal = path.join(directory, 'home', 'journal');
   let cgroups;
   try {
     chmodSync(directory, 0o755);
@@ -38,10 +40,10 @@ export async function runAsOrdinaryUser({ filters, signal, deadlineMs }) {
     await copyTree({ directory: project, uid: ordinaryUid, signal });
     cgroups = delegateCgroups(ordinaryUid);
     const join = 'while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs" || exit 1; shift; done; shift; exec "$@"';
-    const command = [...become, '--pdeathsig', 'KILL', ...vitestCommand({ project, report, filters })];
+    const command = [...become, '--pdeathsig', 'KILL', ...vitestCommand({ project, journal, filters })];
     const env = { HOME: home, TMPDIR: temporary, USER: undefined, LOGNAME: undefined, ...cgroups.env };
-    const { exitCode } = await run('sh', ['-c', join, 'sh', ...cgroups.join, '--', ...command], { cwd: project, env, signal, deadlineMs });
-    return { exitCode, tests: readReport(report, project) };
+    const outcome = await run('sh', ['-c', join, 'sh', ...cgroups.join, '--', ...command], { cwd: project, env, signal });
+    return { ...outcome, tests: readJournal(journal) };
   } finally {
     await cgroups?.remove();
     rmSync(directory, { recursive: true, force: true });
@@ -64,12 +66,16 @@ function reachable(file) {
   return exitCode === 0;
 }
 
-async function run(program, args, { cwd, env, signal, deadlineMs }) {
+// These lanes run alone: the terminal is theirs.
+async function run(program, args, { cwd, env, signal }) {
   const result = await execa(program, args, {
     cwd, env, stdin: 'ignore', stdout: 'inherit', stderr: 'inherit', reject: false, cancelSignal: signal,
     timeout: deadlineMs, forceKillAfterDelay: 10_000,
   });
-  signal.throwIfAborted();
-  if (result.timedOut) throw new Error(`stopped at its deadline of ${deadlineMs / 1000} s`);
-  return { exitCode: result.exitCode ?? 1 };
+  const faults = [
+    signal.aborted && signal.reason.message,
+    result.timedOut && `stopped at its deadline of ${deadlineMs / 1000} s`,
+    result.signal && `vitest was ended by ${result.signal}`,
+  ];
+  return { exitCode: result.exitCode ?? null, fault: faults.find(Boolean) ?? null };
 }

@@ -4,45 +4,52 @@
  * @typedef {object} LaneOptions
  * @property {string[]} filters what vitest is given beside our own flags
  * @property {AbortSignal} signal
- * @property {number} deadlineMs
+ * @property {(chunk: Buffer) => void} write where the output goes
  *
  * @typedef {object} Lane
  * @property {string} name
+ * @property {number} step lanes of the same step run at the same time
  * @property {() => string | null} missing why this host cannot run it, or null
- * @property {(options: LaneOptions) => Promise<{ exitCode: number, tests: import('./vitest.mjs').Test[] | null }>} run
- *   rejects when the tests did not come to an end by themselves
+ * @property {(options: LaneOptions) => Promise<LaneOutcome>} run rejects when no test could be run
+ *
+ * @typedef {object} LaneOutcome
+ * @property {number | null} exitCode vitest's own; null where it was ended
+ * @property {string | null} fault why it was ended
+ * @property {import('./vitest.mjs').Test[]} tests
  */
 import path from 'node:path';
 import { ordinaryUserMissing, runAsOrdinaryUser, runAsSelf } from './host.mjs';
 import { runInUml, umlMissing } from './uml.mjs';
-import { readReport, vitestCommand } from './vitest.mjs';
+import { readJournal, vitestCommand } from './vitest.mjs';
 
 const isRoot = process.getuid() === 0;
 
 /** @type {Lane[]} */
 export const lanes = [
-  { name: 'host-root', missing: () => (isRoot ? null : 'needs root'), run: runAsSelf },
+  { name: 'host-root', step: 1, missing: () => (isRoot ? null : 'needs root'), run: runAsSelf },
   isRoot
-    ? { name: 'host-user', missing: ordinaryUserMissing, run: runAsOrdinaryUser }
-    : { name: 'host-user', missing: () => null, run: runAsSelf },
-  { name: 'uml-root', missing: umlMissing, run: (options) => runUml(options, false) },
-  { name: 'uml-user', missing: umlMissing, run: (options) => runUml(options, true) },
+    ? { name: 'host-user', step: 2, missing: ordinaryUserMissing, run: runAsOrdinaryUser }
+    : { name: 'host-user', step: 2, missing: () => null, run: runAsSelf },
+  // One CPU each.
+  { name: 'uml-root', step: 3, missing: umlMissing, run: (options) => runUml(options, false) },
+  { name: 'uml-user', step: 3, missing: umlMissing, run: (options) => runUml(options, true) },
 ];
 
-async function runUml({ filters, signal, deadlineMs }, asUser) {
-  const project = '/tmp/project';
-  const report = 'report.json';
-  let tests = null;
-  const exitCode = await runInUml({
-    command: vitestCommand({ project, report: path.join('/run/exchange', report), filters, slow: true }),
+async function runUml({ filters, signal, write }, asUser) {
+  const name = 'journal';
+  let tests = [];
+  const outcome = await runInUml({
+    command: vitestCommand({ project: '/tmp/project', journal: path.join('/run/exchange', name), filters, slow: true }),
     env: { ...(process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}), ...passedOn(['CI', 'RINGFENCE_MUST_RUN', 'NO_COLOR', 'FORCE_COLOR']) },
-    asUser, deadlineMs, signal,
-    onOutput: (chunk) => process.stdout.write(chunk),
+    asUser, deadlineMs: 780_000, signal, onOutput: write,
     onExchange: (directory) => {
-      tests = readReport(path.join(directory, report), project);
+      tests = readJournal(path.join(directory, name));
     },
-  });
-  return { exitCode, tests };
+  }).then(
+    (exitCode) => ({ exitCode, fault: null }),
+    (error) => ({ exitCode: null, fault: error.message }),
+  );
+  return { ...outcome, tests };
 }
 
 function passedOn(names) {

@@ -1,5 +1,5 @@
 /** A copy of the project for a lane that must not, or cannot, work in the project's own directory. */
-import { readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -10,14 +10,16 @@ export const projectRoot = fileURLToPath(new URL('../..', import.meta.url)).repl
 export const ordinaryUid = process.getuid() === 0 ? 12345 : process.getuid();
 
 /**
- * Copies sources, dependencies and build results into `directory`, which must exist; the owner becomes `uid`.
+ * Copies sources, dependencies and what was built of them into `directory`, which must exist; the owner becomes `uid`.
  * @param {{ directory: string, uid: number, signal?: AbortSignal }} options
  */
 export async function copyTree({ directory, uid, signal }) {
-  const entries = readdirSync(projectRoot)
-    .filter((name) => name !== '.git')
-    .map((name) => path.join(projectRoot, name));
-  await execa('cp', ['-a', '--reflink=auto', '-t', directory, '--', ...entries], { cancelSignal: signal });
+  const entries = readdirSync(projectRoot).filter((name) => name !== '.git' && name !== 'build');
+  // The rest of build/ is big and only needed to build.
+  const built = ['build/Release', 'build/fixtures'].filter((name) => existsSync(path.join(projectRoot, name)));
+  mkdirSync(path.join(directory, 'build'));
+  const copy = ['-a', '--reflink=auto', '--parents', '-t', directory, '--', ...entries, ...built];
+  await execa('cp', copy, { cwd: projectRoot, cancelSignal: signal });
   if (uid !== process.getuid()) {
     await execa('chown', ['-R', '-h', `${uid}:${uid}`, directory], { cancelSignal: signal });
   }

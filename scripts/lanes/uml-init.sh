@@ -3,6 +3,8 @@
 # kernel's command line, is the one directory of the host that is written to.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
+# Whatever happens, the machine goes off: a process 1 that ends would leave a kernel that panics and stays.
+trap 'sync; echo o > /proc/sysrq-trigger; sleep 60' EXIT
 set -e
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -16,7 +18,15 @@ mount -t ext4 /dev/ubda /tmp
 chmod 1777 /tmp
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 echo '+cpu +memory +pids' > /sys/fs/cgroup/cgroup.subtree_control
+# Debian's kernel has these as modules, in a place where modprobe does not look.
+mkdir -p /run/root/lib
+ln -s /usr/lib/uml/modules /run/root/lib/modules
+modprobe -d /run/root -a ipv6 dummy veth
 ip link set lo up
+# A machine has an address that others could reach.
+ip link add dummy0 type dummy
+ip address add 10.64.0.1/24 dev dummy0
+ip link set dummy0 up
 # A line discipline in the way of the output would add carriage returns.
 stty -F /dev/ttyS0 raw -echo
 set +e
@@ -29,6 +39,3 @@ echo $? > /run/exchange/status
 tries=0
 while [ ! -e /run/drained ] && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
 umount /run/exchange
-sync
-echo o > /proc/sysrq-trigger
-sleep 60

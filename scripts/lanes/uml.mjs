@@ -19,7 +19,7 @@ const gibibyte = 2 ** 30;
 const searchPath = [process.env.PATH, '/usr/sbin', '/sbin'].join(':');
 
 /** Debian packages that this needs, by a program of each. */
-export const umlPackages = { 'linux.uml': 'user-mode-linux', mke2fs: 'e2fsprogs', ip: 'iproute2', setpriv: 'util-linux', unshare: 'util-linux' };
+export const umlPackages = { 'linux.uml': 'user-mode-linux', mke2fs: 'e2fsprogs', ip: 'iproute2', modprobe: 'kmod', setpriv: 'util-linux', unshare: 'util-linux' };
 
 /** Why no machine can be started here, or null. */
 export function umlMissing() {
@@ -37,7 +37,8 @@ export function umlMissing() {
  * @param {{
  *   command: string[], env?: Record<string, string>, asUser?: boolean, deadlineMs: number, signal: AbortSignal,
  *   onOutput: (chunk: Buffer) => void, onExchange?: (directory: string) => void,
- * }} options `asUser`: as an ordinary user in a cgroup delegated to it. `onExchange` sees what the command left.
+ * }} options `asUser`: as an ordinary user in a cgroup delegated to it. `onExchange` sees what the command left,
+ *   at the deadline too.
  * @returns {Promise<number>} Rejects when the machine did not come to an end by itself.
  */
 export async function runInUml({ command, env = {}, asUser = false, deadlineMs, signal, onOutput, onExchange }) {
@@ -50,10 +51,11 @@ export async function runInUml({ command, env = {}, asUser = false, deadlineMs, 
     copyFileSync(new URL('uml-init.sh', import.meta.url), path.join(directory, 'init'));
     chmodSync(path.join(directory, 'init'), 0o755);
     const image = await makeImage({ directory, uid: asUser || process.getuid() !== 0 ? ordinaryUid : 0, signal });
-    const log = await boot({ directory, exchange, image, deadlineMs, signal, onOutput });
-    const status = path.join(exchange, 'status');
-    if (!existsSync(status)) throw new Error(`User-Mode Linux ended without a status; its last words:\n${log.slice(-4000)}`);
+    const { log, timedOut } = await boot({ directory, exchange, image, deadlineMs, signal, onOutput });
     onExchange?.(exchange);
+    const status = path.join(exchange, 'status');
+    if (timedOut) throw new Error(`User-Mode Linux was killed at its deadline of ${deadlineMs / 1000} s${lastWords(log)}`);
+    if (!existsSync(status)) throw new Error(`User-Mode Linux ended without a status${lastWords(log)}`);
     return Number(readFileSync(status, 'utf8'));
   } finally {
     rmSync(directory, { recursive: true, force: true });
@@ -100,6 +102,12 @@ function jobScript({ command, env, asUser }) {
 
 const quote = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
 
+/** The end of the kernel's log, without what the tests bring about on purpose. */
+function lastWords(log) {
+  const lines = log.split('\n').filter((line) => line !== '' && !line.startsWith('Memory cgroup out of memory'));
+  return `; its last words:\n${lines.slice(-20).join('\n')}`;
+}
+
 /** Resolves with the kernel's log once the machine is off. */
 async function boot({ directory, exchange, image, deadlineMs, signal, onOutput }) {
   // The machine's memory is a deleted file in TMPDIR. Its kernel must not outlive us: where it ended first, the
@@ -119,9 +127,7 @@ async function boot({ directory, exchange, image, deadlineMs, signal, onOutput }
   machine.stdout.on('data', onOutput);
   const result = await machine;
   signal.throwIfAborted();
-  const log = Buffer.from(result.stderr ?? '').toString('utf8');
-  if (result.timedOut) throw new Error(`User-Mode Linux was killed at its deadline of ${deadlineMs / 1000} s; its last words:\n${log.slice(-4000)}`);
-  return log;
+  return { log: Buffer.from(result.stderr ?? '').toString('utf8'), timedOut: result.timedOut };
 }
 
 async function main() {
@@ -134,10 +140,15 @@ async function main() {
     console.error(missing ?? 'usage: node scripts/lanes/uml.mjs [--user] [--seconds N] -- command args…');
     return 2;
   }
-  return runInUml({
-    command: positionals, asUser: values.user, deadlineMs: Number(values.seconds) * 1000, signal: abortOnSignals(),
-    onOutput: (chunk) => process.stdout.write(chunk),
-  });
+  try {
+    return await runInUml({
+      command: positionals, asUser: values.user, deadlineMs: Number(values.seconds) * 1000, signal: abortOnSignals(),
+      onOutput: (chunk) => process.stdout.write(chunk),
+    });
+  } catch (error) {
+    console.error(error.message);
+    return process.exitCode || 1;
+  }
 }
 
 if (import.meta.filename === path.resolve(process.argv[1] ?? '')) process.exitCode = await main();

@@ -1,37 +1,32 @@
-/** The one test command of all lanes, and what its report says. */
+/** The one test command of all lanes, and what its journal says. */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * @param {{ project: string, report: string, filters: string[], slow?: boolean }} options `slow`: one CPU on which
+ * @param {{ project: string, journal: string, filters: string[], slow?: boolean }} options `slow`: one CPU on which
  *   Node takes 0.7 s to start, so one worker for all files, and more time for each test.
  */
-export function vitestCommand({ project, report, filters, slow = false }) {
-  const pace = slow ? ['--no-isolate', '--maxWorkers=1', '--testTimeout=240000', '--hookTimeout=600000'] : [];
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+export function vitestCommand({ project, journal, filters, slow = false }) {
+  const pace = slow
+    ? ['--no-isolate', '--maxWorkers=1', '--testTimeout=120000', '--hookTimeout=240000', '--slowTestThreshold=10000']
+    : ['--slowTestThreshold=3000'];
+  const reporter = path.join(project, 'scripts/lanes/journal-reporter.mjs');
+  const reporters = ['--reporter=default', `--reporter=${reporter}`, `--outputFile.journal=${journal}`];
   return [process.execPath, path.join(project, 'node_modules/vitest/vitest.mjs'), 'run', ...reporters, ...pace, ...filters];
 }
 
 /**
  * @typedef {{ name: string, status: 'passed' | 'failed' | 'skipped', reason: string }} Test `name` is the same in all lanes
- * @param {string} file where the JSON reporter wrote
- * @param {string} project the directory that the tests ran in
- * @returns {Test[] | null} null where the run did not get as far as a report
+ * @param {string} file where journal-reporter.mjs wrote
+ * @returns {Test[]} of a run that was ended early, its unfinished tests are among the failed
  */
-export function readReport(file, project) {
-  if (!existsSync(file)) return null;
-  const { testResults } = JSON.parse(readFileSync(file, 'utf8'));
-  return testResults.flatMap(({ name, status, message, assertionResults }) => {
-    const from = path.relative(project, name);
-    const tests = assertionResults.map((test) => ({
-      name: [from, ...test.ancestorTitles, test.title].join(' > '),
-      status: test.status === 'passed' || test.status === 'failed' ? test.status : 'skipped',
-      reason: test.meta?.skipReason ?? (test.status === 'todo' ? 'to do' : ''),
-    }));
-    // A file that cannot be loaded, or whose hook fails, need not have a failed test.
-    if (status === 'failed' && !tests.some((test) => test.status === 'failed')) {
-      tests.push({ name: from, status: 'failed', reason: message });
-    }
-    return tests;
-  });
+export function readJournal(file) {
+  if (!existsSync(file)) return [];
+  // What follows the last line's end is nothing, or a line cut short.
+  const entries = readFileSync(file, 'utf8').split('\n').slice(0, -1).map((line) => JSON.parse(line));
+  const tests = entries.filter(({ name }) => name !== undefined);
+  if (entries.some(({ ended }) => ended)) return tests;
+  const done = new Set(tests.map(({ name }) => name));
+  const unfinished = entries.filter(({ begun }) => begun !== undefined && !done.has(begun));
+  return [...tests, ...unfinished.map(({ begun }) => ({ name: begun, status: 'failed', reason: 'the run was ended before it was over' }))];
 }

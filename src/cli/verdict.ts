@@ -8,7 +8,7 @@ const MIB = 1024 * 1024;
 
 /** What to say on standard error about how a run ended, one sentence a line; empty where the guest's own exit says it all. */
 export function verdict(result: SandboxResult, flags: RunFlags, canceledBy: NodeJS.Signals | null): string[] {
-  return [...gaps(result), ...ending(result, flags, canceledBy)];
+  return [...gaps(result, flags), ...ending(result, flags, canceledBy)];
 }
 
 function ending(result: SandboxResult, flags: RunFlags, canceledBy: NodeJS.Signals | null): string[] {
@@ -66,11 +66,11 @@ function overflow(stream: string, flag: string, limit: number | undefined): stri
 }
 
 /** Fences that were asked for and are not there: only best-effort runs come so far, and those under the toggle. */
-function gaps({ outcome, enforcement }: SandboxResult): string[] {
+function gaps({ outcome, enforcement }: SandboxResult, { allow }: RunFlags): string[] {
   if (outcome === 'spawn-error') return [];
   const lines: string[] = [];
   // Not asked for here, and the variable may come from far away.
-  if (enforcement.network.by === NETWORK_TOGGLE) lines.push(`no network fence: ${NETWORK_TOGGLE} is set`);
+  if (enforcement.network.by === NETWORK_TOGGLE) lines.push(`no network fence${allow === undefined ? '' : ', so --allow keeps nothing out'}: ${NETWORK_TOGGLE} is set`);
   const missing = (Object.keys(enforcement) as Fence[]).filter((fence) => enforcement[fence].status === 'unavailable');
   if (missing.length === 0) return lines;
   const list = missing.map((fence) => `${fence} (${enforcement[fence].by})`).join(', ');

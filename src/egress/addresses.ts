@@ -110,11 +110,6 @@ function carried(address: Address): ipaddr.IPv4 | null {
   return new ipaddr.IPv4(address.toByteArray().slice(carrier.offset, carrier.offset + 4));
 }
 
-/** `address` is canonical. */
-export function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.');
-}
-
 export function contains(range: Range, address: Address | string): boolean {
   const member = typeof address === 'string' ? ipaddr.parse(address) : address;
   if (member.kind() !== range.network.kind()) return false;

@@ -4,6 +4,7 @@ import { refusal } from './addresses.js';
 import type { Dial } from './dial.js';
 import type { ConnectionLog } from './log.js';
 import type { NameTable } from './name-table.js';
+import { isOwnConnection } from './own-addresses.js';
 import { allowsLiteral, ruleForName } from './policy.js';
 import type { Policy } from './policy.js';
 import { Relay, reset } from './relay.js';
@@ -119,10 +120,23 @@ export class Attempt {
     const timer = setTimeout(() => this.#ending.abort(new Error(`not connected within ${connectTimeoutMs} ms`)), connectTimeoutMs);
     try {
       const addresses = await this.#checkedAddresses(target);
-      return await this.#context.dial(addresses, this.#port, this.#ending.signal);
+      const server = await this.#context.dial(addresses, this.#port, this.#ending.signal);
+      this.#refuseOwn(server);
+      return server;
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** An address may have become the host's own since they were listed. No byte has passed yet. */
+  #refuseOwn(server: Socket): void {
+    if (!isOwnConnection(server)) return;
+    const address = server.remoteAddress ?? '';
+    const reason = refusal(address, { open: this.#context.policy.open, own: new Set([address]) });
+    if (reason === null) return;
+    server.on('error', () => {});
+    reset(server);
+    throw new Refused(`${address} may not be reached: ${reason}`, address);
   }
 
   /** One bad address among good ones refuses them all: whoever answers like that is not to be trusted with the rest. */

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 
+import { closeAll } from '../launcher/descriptors.js';
 import type { DnsReply } from './dns.js';
 import { Pace } from './pace.js';
 
@@ -37,6 +38,8 @@ export async function serveUdp(endpoint: Endpoint, respond: Responder): Promise<
     await listening;
   } catch (error) {
     socket.close();
+    // Then nobody has taken it over.
+    if ('fd' in endpoint && (error as NodeJS.ErrnoException).code === 'ERR_INVALID_FD_TYPE') closeAll([endpoint.fd]);
     throw error;
   }
   // After the set-up only late ICMP errors arrive here.

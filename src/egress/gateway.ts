@@ -14,7 +14,7 @@ import type { Endpoint } from './dns-server.js';
 import { Lookups } from './lookups.js';
 import { ConnectionLog } from './log.js';
 import { NameTable } from './name-table.js';
-import { ownAddresses } from './own-addresses.js';
+import { recentOwnAddresses } from './own-addresses.js';
 import { allowedName } from './policy.js';
 import type { Policy } from './policy.js';
 import { dnsResolver } from './resolve.js';
@@ -63,7 +63,7 @@ export class Gateway {
       names: replace?.names ?? new NameTable(),
       resolve: replace?.resolve ?? dnsResolver(),
       dial: replace?.dial ?? dial,
-      ownAddresses: replace?.ownAddresses ?? ownAddresses,
+      ownAddresses: replace?.ownAddresses ?? recentOwnAddresses(),
     };
   }
 

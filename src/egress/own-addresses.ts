@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 
@@ -16,6 +17,30 @@ export async function ownAddresses(): Promise<Set<string>> {
   for (const address of localAddresses(trie)) add(found, address);
   for (const [, digits] of inet6.matchAll(/^([0-9a-f]{32}) /gm)) add(found, (digits ?? '').replace(/(.{4})(?=.)/g, '$1:'));
   return found;
+}
+
+/**
+ * `ownAddresses`, read at most once in `ageMs`: reading them takes longer than connecting. Who relies on it has to look once
+ * more at the connection itself (`isOwnConnection`).
+ */
+export function recentOwnAddresses(ageMs = 1000, read: () => Promise<ReadonlySet<string>> = ownAddresses): () => Promise<ReadonlySet<string>> {
+  let last: { at: number; addresses: Promise<ReadonlySet<string>> } | null = null;
+  return () => {
+    const now = performance.now();
+    if (last !== null && now - last.at < ageMs) return last.addresses;
+    const mine = { at: now, addresses: read() };
+    last = mine;
+    // A failure is for those who asked, not for those to come.
+    mine.addresses.catch(() => {
+      if (last === mine) last = null;
+    });
+    return mine.addresses;
+  };
+}
+
+/** True where the other end is this machine itself: the kernel connects such an address from the same one. */
+export function isOwnConnection({ localAddress, remoteAddress }: Pick<Socket, 'localAddress' | 'remoteAddress'>): boolean {
+  return remoteAddress !== undefined && remoteAddress === localAddress && ipaddr.parse(remoteAddress).range() !== 'loopback';
 }
 
 /** The tree's leaves: `|-- ADDRESS`, then a line for each prefix length that a route has there. */

@@ -62,7 +62,7 @@ export interface Limits {
 
 /** Different ports in one allowlist. Each is a socket for either family, and the kernel passes at most 253 in one message. */
 export const MAX_PORTS = 100;
-const FIELDS = ['allow', 'allowPrivate', 'hosts', 'maxConnections', 'idleTimeoutMs', 'connectTimeoutMs', 'maxBytes', 'onConnection'];
+export const allowlistFields = ['allow', 'allowPrivate', 'hosts', 'maxConnections', 'idleTimeoutMs', 'connectTimeoutMs', 'maxBytes', 'onConnection'] as const satisfies readonly (keyof EgressOptions)[];
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /**
@@ -73,7 +73,7 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 export function compilePolicy(options: EgressOptions, own: ReadonlySet<string> = new Set()): Policy {
   if (typeof options !== 'object' || options === null) throw new TypeError('network must be an object with an "allow" list');
   for (const key of Object.keys(options)) {
-    if (!FIELDS.includes(key)) throw new TypeError(`network.${key} is not an option`);
+    if (!(allowlistFields as readonly string[]).includes(key)) throw new TypeError(`network.${key} is not a known option; known are ${allowlistFields.map((name) => `network.${name}`).join(', ')}`);
   }
   const open = list(options.allowPrivate ?? [], 'network.allowPrivate').map((text, index) =>
     named(`network.allowPrivate[${index}]`, text, () => parseRange(expectString(text))),

@@ -8,9 +8,8 @@ import type { Policy } from './policy.js';
 /** What the launcher hands out, in the order of native/shared/protocol.h. */
 export interface SandboxSockets {
   descriptors: readonly number[];
+  /** False: there are no listeners for IPv6. */
   hasIpv6: boolean;
-  /** The plan's ports: there is a listener for each and either family. */
-  ports: readonly number[];
 }
 
 export interface ServeInput {
@@ -28,33 +27,44 @@ export interface EgressLog {
 }
 
 export interface SandboxGateway {
+  /** Nothing runs in the sandbox any more: no packet is to come. The sooner this is said, the sooner the kernel is done. */
+  guestGone(): void;
   /** Ends everything, once the guest is gone; what it has sent is still delivered, for `drainMs` at most. Never rejects. */
   close(drainMs: number): Promise<EgressLog>;
 }
 
 /** Serves the sockets of one sandbox. Takes the descriptors over: rejects with all of them closed. */
 export async function serveSandbox(sockets: SandboxSockets, { policy, watchPackets, onThrow }: ServeInput): Promise<SandboxGateway> {
-  const { dnsUdp, dnsTcp, packets, listeners, unused } = sort(sockets, policy);
-  closeAll(unused);
+  const { dnsUdp, dnsTcp, packets, listeners } = sort(sockets, policy);
   const gateway = await Gateway.open({ policy, onThrow, sockets: { dnsUdp: { fd: dnsUdp }, dnsTcp: { fd: dnsTcp }, listeners } }).catch((error: unknown) => {
     closeAll([packets]);
     throw error;
   });
   let watch: PacketWatch;
   try {
-    const listening = { ipv4: policy.ports.ipv4, ipv6: sockets.hasIpv6 ? policy.ports.ipv6 : [] };
-    const refusals = new KernelRefusals(listening, (attempt) => gateway.refusedByKernel(attempt));
+    const refusals = new KernelRefusals((attempt) => gateway.refusedByKernel(attempt));
     watch = watchPackets({ fd: packets, onPacket: (bytes) => refusals.see(bytes) });
   } catch (error) {
+    closeAll([packets]);
     await gateway.close(0);
     throw error;
   }
+  let dropped: number | null = null;
+  const unwatch = (): number => {
+    if (dropped !== null) return dropped;
+    dropped = watch.close();
+    // The kernel lets the last close of a packet socket wait for a grace period of RCU, 10 ms and more. That is left to a thread
+    // and not waited for: the descriptor itself is gone as soon as it has begun.
+    closeAll([packets]);
+    return dropped;
+  };
   return {
+    guestGone: () => void unwatch(),
     async close(drainMs) {
       // First, as nothing can be added once the gateway's log is handed over.
-      const dropped = watch.close();
+      const omitted = unwatch();
       await gateway.close(drainMs);
-      return { connections: gateway.connections, omitted: gateway.omitted + dropped };
+      return { connections: gateway.connections, omitted: gateway.omitted + omitted };
     },
   };
 }
@@ -64,23 +74,15 @@ interface Sorted {
   dnsTcp: number;
   packets: number;
   listeners: { port: number; endpoint: { fd: number } }[];
-  /** Listeners of a family in which the policy allows nothing at that port. */
-  unused: number[];
 }
 
-function sort({ descriptors, hasIpv6, ports }: SandboxSockets, policy: Policy): Sorted {
+function sort({ descriptors, hasIpv6 }: SandboxSockets, { ports }: Policy): Sorted {
   const [dnsUdp, dnsTcp, packets, ...rest] = descriptors;
-  const families = [policy.ports.ipv4, ...(hasIpv6 ? [policy.ports.ipv6] : [])];
-  if (dnsUdp === undefined || dnsTcp === undefined || packets === undefined || rest.length !== families.length * ports.length) {
+  const expected = [...ports.ipv4, ...(hasIpv6 ? ports.ipv6 : [])];
+  if (dnsUdp === undefined || dnsTcp === undefined || packets === undefined || rest.length !== expected.length) {
     closeAll(descriptors);
     // The kernel cuts the list short where this process may have no more of them.
     throw Object.assign(new Error(`${descriptors.length} of the sandbox's sockets came through`), { code: 'EMFILE' });
   }
-  const sorted: Sorted = { dnsUdp, dnsTcp, packets, listeners: [], unused: [] };
-  rest.forEach((fd, index) => {
-    const port = ports[index % ports.length] ?? 0;
-    if (families[Math.floor(index / ports.length)]?.includes(port)) sorted.listeners.push({ port, endpoint: { fd } });
-    else sorted.unused.push(fd);
-  });
-  return sorted;
+  return { dnsUdp, dnsTcp, packets, listeners: rest.map((fd, index) => ({ port: expected[index] ?? 0, endpoint: { fd } })) };
 }

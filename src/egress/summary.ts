@@ -1,6 +1,5 @@
 import type { Connection } from '../run/result.js';
 import { compilePolicy } from './policy.js';
-import type { EgressOptions } from './policy.js';
 
 const MOST_LINES = 10;
 
@@ -23,28 +22,29 @@ export function refusedSummary(connections: readonly Connection[]): string[] {
 function describe({ host, port, address, reason }: Connection): string {
   const shown = host.includes(':') ? `[${host}]` : host;
   const target = port === 0 ? shown : `${shown}:${port}`;
-  const flags = flagsFor({ target, host, address, reason });
+  const flags = flagsFor({ target, address, reason });
   return `refused ${target}: ${reason}${flags === null ? '' : `; to allow it: ${flags}`}`;
 }
 
+/** Nobody is talked into opening anything else: loopback, link-local and metadata addresses are the host's and the cloud's own. */
+const PRIVATE = / may not be reached: (private|unique local)$/;
+
 /** Null where no flag would help: never one that the command line would then refuse. */
-function flagsFor({ target, host, address, reason }: Pick<Connection, 'host' | 'address' | 'reason'> & { target: string }): string | null {
-  const range = address === null ? null : `${address}/${address.includes(':') ? 128 : 32}`;
-  if (reason.endsWith('not in the allowlist')) {
-    if (isValid({ allow: [target] })) return `--allow ${target}`;
-    return range !== null && isValid({ allow: [target], allowPrivate: [range] }) ? `--allow ${target} --allow-private ${range}` : null;
-  }
-  // A name with a private address. What the host itself, or a cloud, answers there is for its administrator to think about.
-  const isPrivate = range !== null && host !== address && / may not be reached: (private|unique local)/.test(reason);
-  return isPrivate && isValid({ allow: [], allowPrivate: [range] }) ? `--allow-private ${range}` : null;
+function flagsFor({ target, address, reason }: Pick<Connection, 'address' | 'reason'> & { target: string }): string | null {
+  const open = address === null ? '' : `--allow-private ${address}/${address.includes(':') ? 128 : 32}`;
+  if (PRIVATE.test(reason)) return open;
+  if (!reason.endsWith('not in the allowlist')) return null;
+  const problem = problemOf(target);
+  if (problem === null) return `--allow ${target}`;
+  return PRIVATE.test(problem) ? `--allow ${target} ${open}` : null;
 }
 
-function isValid(options: EgressOptions): boolean {
+function problemOf(entry: string): string | null {
   try {
-    compilePolicy(options);
-    return true;
-  } catch {
-    // TypeError or RangeError: that is the question.
-    return false;
+    compilePolicy({ allow: [entry] });
+    return null;
+  } catch (error) {
+    // A TypeError or RangeError: that is the question.
+    return (error as Error).message;
   }
 }

@@ -5,15 +5,29 @@ import { builtFile } from './built.js';
 /** Where the harness lies inside a sandbox. */
 const DIRECTORY = '/ringfence';
 
-export interface HarnessFiles {
-  /** Path of the module to start, inside the sandbox. */
-  entry: string;
-  files: { path: string; content: string }[];
+export interface HarnessFile {
+  path: string;
+  content: string;
 }
 
-/** The built harness as files of a sandbox. @throws when the package was not built. */
-export function harnessFiles(entry: string, others: readonly string[]): HarnessFiles {
-  const path = (name: string) => `${DIRECTORY}/${name}.mjs`;
-  const content = (name: string) => readFileSync(builtFile(`harness/${name}.mjs`), 'utf8');
-  return { entry: path(entry), files: [entry, ...others].map((name) => ({ path: path(name), content: content(name) })) };
+/**
+ * The built harness of one runtime as a file of a sandbox. One file: each further module would cost a start of Deno about a
+ * millisecond. @throws when the package was not built.
+ */
+export function harnessFile(entry: string): HarnessFile {
+  const modules = ['frames', 'realm'].map((name) => closed(textOf(name)));
+  return { path: `${DIRECTORY}/${entry}.mjs`, content: [...modules, textOf(entry).replaceAll(OWN_IMPORT, '')].join('\n') };
+}
+
+const OWN_IMPORT = /^import .* from '\.\/\w+\.mjs';$/gm;
+const EXPORT = /^export (?=(?:async )?(?:function|class|const) (\w+))/gm;
+
+/** A module without imports as a statement that declares what it exports, and nothing else. */
+function closed(text: string): string {
+  const names = [...text.matchAll(EXPORT)].map(([, name]) => name).join(', ');
+  return `const { ${names} } = (() => {\n${text.replaceAll(EXPORT, '').replace(/^export \{\};$/m, '')}\nreturn { ${names} };\n})();`;
+}
+
+function textOf(name: string): string {
+  return readFileSync(builtFile(`harness/${name}.mjs`), 'utf8').replaceAll(/^\s*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)\n/gm, '');
 }

@@ -1,4 +1,5 @@
-import { harnessFiles } from './harness-files.js';
+import { harnessFile } from './harness-files.js';
+import type { HarnessFile } from './harness-files.js';
 
 /** What the two runtimes differ in, seen from the host. */
 export interface Runtime {
@@ -6,9 +7,9 @@ export interface Runtime {
   /** Absolute path, or a name to be found in PATH. */
   command: string;
   /** Files of the sandbox: the harness. */
-  files: { path: string; content: string }[];
+  files: HarnessFile[];
   /** All that the guest finds in its environment. */
-  env: Record<string, string>;
+  env(setting: Setting): Record<string, string>;
   /** Processes and threads; measured: Deno has up to 11, Node 12. */
   pids: number;
   /**
@@ -34,14 +35,14 @@ export const GUEST_ENVIRONMENT = { PATH: '/usr/bin:/bin', HOME: '/tmp', TMPDIR: 
 export const GUEST_PIDS = 64;
 
 export function nodeRuntime(command: string): Runtime {
-  const { entry, files } = harnessFiles('node', ['frames', 'realm']);
+  const harness = harnessFile('node');
   return {
     name: 'node',
     command,
-    files,
-    env: GUEST_ENVIRONMENT,
+    files: [harness],
+    env: () => GUEST_ENVIRONMENT,
     pids: GUEST_PIDS,
     overheadMb: (memoryMb) => 64 + Math.ceil(memoryMb / 12),
-    args: ({ memoryMb, port }) => [`--max-old-space-size=${memoryMb}`, entry, String(port)],
+    args: ({ memoryMb, port }) => [`--max-old-space-size=${memoryMb}`, harness.path, String(port)],
   };
 }

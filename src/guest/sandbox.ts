@@ -3,7 +3,7 @@ import type { Host } from '../run/host.js';
 import { validateOptions } from '../run/options.js';
 import type { SandboxResult } from '../run/result.js';
 import { runPlanned } from '../run/run.js';
-import type { Attendant, RunControl } from '../run/supervise.js';
+import type { Attendant, RunControl } from '../run/attendant.js';
 import { Channel } from './channel.js';
 import type { ChannelEvents } from './channel.js';
 import type { Envelope, Reply } from './messages.js';
@@ -50,10 +50,11 @@ export class GuestSandbox implements Attendant {
     this.files = runtime.files;
     this.port = portBeside(profile.network);
     this.ready = new Promise((resolve) => (this.#onReady = resolve));
+    const setting = { ...profile, port: this.port };
     const options = validateOptions({
       command: runtime.command,
-      args: runtime.args({ ...profile, port: this.port }),
-      env: runtime.env,
+      args: runtime.args(setting),
+      env: runtime.env(setting),
       timeoutMs: backstopMs,
       gracePeriodMs: GRACE_MS,
       signal: this.#aborting.signal,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import type { SandboxOptions } from '../run/options.js';
 import type { Fence, FenceReport, SandboxFailure, SandboxResult } from '../run/result.js';
+import { NO_LANDLOCK } from '../run/enforcement.js';
 import { readCircumstances } from './circumstances.js';
 import type { Circumstances } from './circumstances.js';
 import type { Finding, Symptom } from './findings.js';
@@ -55,7 +56,8 @@ export async function examine(input: ExamineInput): Promise<HostReport> {
   const isStrict = strict.outcome === 'exit';
   if (strict.error !== null) learn(strict.error.code, strict.error);
   const abilities = ofFirstCause(fences(all), strict.error?.code ?? null);
-  for (const { status, by } of abilities) if (status === 'unavailable') learn(by, null);
+  // A second wall that this kernel does not have is no failure.
+  for (const { status, by } of abilities) if (status === 'unavailable' && by !== NO_LANDLOCK) learn(by, null);
   if (isStrict) {
     abilities.push(procOf(strict), await writeGrants(input, learn));
     if (strict.exitCode !== 0) learn('proc-masked', null);

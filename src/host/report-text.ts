@@ -14,7 +14,7 @@ export function reportText({ abilities, findings, strict, around }: HostReport):
     lines.push('', `[${index + 1}] ${finding.cause} (${finding.code})`);
     for (const remedy of finding.remedies) lines.push(`    -> ${remedy}`);
   });
-  lines.push('', strict ? verdictGood(findings) : 'Strict runs are NOT possible here, and runs are strict unless started with --best-effort.');
+  lines.push('', strict ? verdictGood(findings, abilities) : 'Strict runs are NOT possible here, and runs are strict unless started with --best-effort.');
   return `${lines.join('\n')}\n`;
 }
 
@@ -26,6 +26,8 @@ function mechanism({ status, by, name }: Ability, findings: readonly Finding[]):
   return index < 0 ? by : `${by}  [${index + 1}]`;
 }
 
-function verdictGood(findings: readonly Finding[]): string {
-  return findings.length === 0 ? 'Strict runs are possible: every fence is there.' : 'Strict runs are possible, but for what is said above.';
+function verdictGood(findings: readonly Finding[], abilities: readonly Ability[]): string {
+  const all = abilities.every(({ status }) => status === 'enforced');
+  const verdict = all ? 'every fence is there.' : 'every fence is there but Landlock, a second wall that this kernel does not have.';
+  return findings.length === 0 ? `Strict runs are possible: ${verdict}` : 'Strict runs are possible, but for what is said above.';
 }

@@ -28,20 +28,20 @@ export interface Launch {
 
 /** What watching one packet socket needs. */
 export interface PacketRequest {
-  /** Owned by the callee. */
+  /** Lent until `close()`; closed only where the environment ends before that. */
   fd: number;
   /** The first bytes of one packet from its network header on. Called at a bounded rate; the kernel drops what is too much. */
   onPacket(bytes: Buffer): void;
 }
 
 export interface PacketWatch {
-  /** Delivers what is queued, then closes. Returns how many packets the kernel dropped. Idempotent. */
+  /** Delivers what is queued and lets go of the descriptor. Returns how many packets the kernel dropped. Idempotent. */
   close(): number;
 }
 
 export interface Native {
   /** Starts the launcher with posix_spawn. Throws an Error with `code`, `errno` and `syscall` when that fails. */
   launch(request: LaunchRequest): Launch;
-  /** Reads a packet socket on the event loop. Throws an Error with `code`, `errno` and `syscall` when that fails; it is closed then. */
+  /** Reads a packet socket on the event loop. Throws an Error with `code`, `errno` and `syscall` when that fails. */
   watchPackets(request: PacketRequest): PacketWatch;
 }

@@ -23,6 +23,7 @@ export const fenceBits = [
   'proc',
   'user-namespace',
   'system-calls',
+  'landlock',
 ] as const;
 export type FenceBit = (typeof fenceBits)[number];
 
@@ -52,6 +53,8 @@ export interface FailureRecord {
 export interface ReadyRecord {
   kind: 'ready';
   fences: ReadonlySet<FenceBit>;
+  /** The version of Landlock in force; 0 without it. */
+  landlockAbi: number;
 }
 
 /** The sockets of an allowlisted network; their descriptors come along, in the order of native/shared/protocol.h. */
@@ -104,7 +107,7 @@ export function decodeRecord(bytes: Uint8Array): LauncherRecord {
         detail: decodeDetail(bytes),
       };
     case KIND.ready:
-      return { kind: 'ready', fences: decodeFences(view.getUint32(12, true)) };
+      return { kind: 'ready', fences: decodeFences(view.getUint32(12, true)), landlockAbi: decodeAbi(view) };
     case KIND.sockets:
       return { kind: 'sockets', hasIpv6: view.getInt32(16, true) === 1 };
     case KIND.ended: {
@@ -150,6 +153,12 @@ function decodeErrno(view: DataView): number {
   const errno = view.getInt32(8, true);
   if (errno < 0) throw new RecordError(`errno must not be negative, got ${errno}`);
   return errno;
+}
+
+function decodeAbi(view: DataView): number {
+  const abi = view.getInt32(16, true);
+  if (abi < 0) throw new RecordError(`the ABI of Landlock must not be negative, got ${abi}`);
+  return abi;
 }
 
 function decodeFences(word: number): ReadonlySet<FenceBit> {

@@ -24,6 +24,7 @@ export const stages = [
   'resource-limits',
   'working-directory',
   'verify',
+  'landlock',
   'system-calls',
   'exec',
 ] as const;

@@ -18,7 +18,7 @@ export function planCgroup(
 ): PlanCgroup | null {
   const wanted: [Fence, Controller][] = [];
   if (!dropped.has('memory')) wanted.push(['memory', 'memory']);
-  if (!dropped.has('processes')) wanted.push(['processes', 'pids']);
+  if (!dropped.has('pids')) wanted.push(['pids', 'pids']);
   if (wantsCpu && !dropped.has('cpu')) wanted.push(['cpu', 'cpu']);
   const [first] = wanted;
   if (first === undefined) return null;

@@ -2,12 +2,17 @@ import type { Controller, Mount, Plan } from './plan.js';
 
 // The layout is that of native/shared/protocol.h; test/plan/encode.test.ts reads it back by that description.
 const MAGIC = 0x31464752;
-const VERSION = 2;
+const VERSION = 3;
 
 const NAMESPACE_BITS = { user: 1, mount: 2, pid: 4, network: 8, ipc: 16, uts: 32, cgroup: 64 } as const;
 const PROC_OPTIONAL = 128;
 const EGRESS = 256;
-const FILTERS = { none: 0, default: 1, 'no-inet': 2 } as const;
+const LANDLOCK = 512;
+const LANDLOCK_NO_TCP = 1024;
+const LANDLOCK_NO_ABSTRACT = 2048;
+const FILTERS = { none: 0, default: 1, 'no-inet': 2, 'no-namespaces': 4, 'no-namespaces-inet': 5 } as const;
+const PORT_IPV4 = 1 << 16;
+const PORT_IPV6 = 1 << 17;
 const OWN_FILTER = 3;
 const CONTROLLER_BITS: Record<Controller, number> = { memory: 1, pids: 2, cpu: 4, cpuacct: 8 };
 const MOUNT_KINDS = { bind: 1, device: 1, scratch: 2, directory: 3, symlink: 4, file: 5, pin: 6 } as const;
@@ -56,7 +61,7 @@ export function encodePlan(plan: Plan): Uint8Array {
   writeEnvironment(writer, plan.env);
   const ports = plan.egressPorts ?? [];
   writer.u32(ports.length, 'egressPorts');
-  for (const port of ports) writer.u32(port, 'egressPorts');
+  for (const { port, ipv4, ipv6 } of ports) writer.u32(port | (ipv4 ? PORT_IPV4 : 0) | (ipv6 ? PORT_IPV6 : 0), 'egressPorts');
   const { filter } = plan;
   writer.u32(typeof filter === 'string' ? FILTERS[filter] : OWN_FILTER, 'filter');
   writer.blob(typeof filter === 'string' ? new Uint8Array() : filter.program);
@@ -102,6 +107,10 @@ function mountSource(mount: Mount): string {
 
 function flagsOf(plan: Plan): number {
   let flags = (plan.procOptional ? PROC_OPTIONAL : 0) | (plan.egressPorts === null ? 0 : EGRESS);
+  if (plan.landlock !== null) {
+    const { tcp, abstractSockets } = plan.landlock;
+    flags |= LANDLOCK | (tcp ? 0 : LANDLOCK_NO_TCP) | (abstractSockets ? 0 : LANDLOCK_NO_ABSTRACT);
+  }
   for (const [name, bit] of Object.entries(NAMESPACE_BITS)) {
     if (plan.namespaces[name as keyof typeof NAMESPACE_BITS]) flags |= bit;
   }

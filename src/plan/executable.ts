@@ -22,7 +22,8 @@ export interface Executable {
   head: string;
 }
 
-type Failure = 'ENOENT' | 'EACCES';
+/** `unreachable`: this account may not even look. */
+type Failure = 'ENOENT' | 'EACCES' | 'unreachable';
 
 /** BINPRM_BUF_SIZE: the kernel takes the `#!` line from these bytes. */
 const HEAD_BYTES = 256;
@@ -32,15 +33,16 @@ const DEFAULT_PATH = '/bin:/usr/bin';
 /**
  * Finds a command as execvp would: an absolute path, or a name in the absolute directories of a PATH.
  *
- * @throws CommandNotFound with EACCES when only things that cannot be executed were found, else with ENOENT.
+ * @throws CommandNotFound with EACCES when only things that cannot be executed were found, else with ENOENT. A directory of
+ *   PATH that this account may not search has nothing in it.
  */
 export async function findExecutable(command: string, searchPath: string | undefined, base: BaseView): Promise<Executable> {
   if (command.startsWith('/')) {
     const found = await inspect(command, base);
-    if (typeof found === 'string') throw new CommandNotFound(command, found);
+    if (typeof found === 'string') throw new CommandNotFound(command, found === 'ENOENT' ? 'ENOENT' : 'EACCES');
     return found;
   }
-  let failure: Failure = 'ENOENT';
+  let failure: 'ENOENT' | 'EACCES' = 'ENOENT';
   for (const directory of command === '' ? [] : (searchPath ?? DEFAULT_PATH).split(':')) {
     // An empty or relative entry would mean the guest's working directory: the guest's files must not choose the command.
     if (!directory.startsWith('/')) continue;
@@ -68,7 +70,7 @@ async function inspect(path: string, base: BaseView): Promise<Executable | Failu
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    return code === 'EACCES' || code === 'EPERM' ? 'EACCES' : 'ENOENT';
+    return code === 'EACCES' || code === 'EPERM' ? 'unreachable' : 'ENOENT';
   }
 }
 

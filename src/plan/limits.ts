@@ -32,7 +32,7 @@ export function planLimits(options: LimitOptions, dropped: ReadonlySet<Fence>): 
   const cpuQuotaUs = limits.cpus === null ? 0 : Math.max(MIN_CPU_QUOTA_US, Math.round(limits.cpus * CPU_PERIOD_US));
   return {
     memoryBytes: dropped.has('memory') ? 0 : bytes(limits.memoryMb),
-    pids: dropped.has('processes') ? 0 : Math.max(MIN_PIDS, limits.pids),
+    pids: dropped.has('pids') ? 0 : Math.max(MIN_PIDS, limits.pids),
     cpuQuotaUs: dropped.has('cpu') ? 0 : cpuQuotaUs,
     cpuTimeMs: limits.cpuTimeMs ?? 0,
     openFiles: limits.openFiles,

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 
 import type { RunOptions } from '../run/options.js';
 import type { Fence } from '../run/result.js';
-import type { Mount } from './plan.js';
+import type { EgressPort, Mount } from './plan.js';
 
 /** The sandbox's own host name. */
 export const HOSTNAME = 'ringfence';
@@ -25,10 +25,14 @@ export function isNetworkFenceOff(hostEnv: Environment): boolean {
 }
 
 /** Ports that the launcher listens on, for an allowlist and for the run's attendant; null without either. */
-export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean, attended: number | null = null): number[] | null {
+export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean, attended: number | null = null): EgressPort[] | null {
   if (!ownNetwork || (typeof network === 'string' && attended === null)) return null;
-  const allowed = typeof network === 'string' ? [] : [...network.ports.ipv4, ...network.ports.ipv6];
-  return [...new Set([...allowed, ...(attended === null ? [] : [attended])])].sort((a, b) => a - b);
+  const allowed = typeof network === 'string' ? { ipv4: [], ipv6: [] } : network.ports;
+  const ipv4 = attended === null ? allowed.ipv4 : [...allowed.ipv4, attended];
+  const { ipv6 } = allowed;
+  return [...new Set([...ipv4, ...ipv6])]
+    .sort((a, b) => a - b)
+    .map((port) => ({ port, ipv4: ipv4.includes(port), ipv6: ipv6.includes(port) }));
 }
 
 /**

@@ -16,10 +16,11 @@ import type { Grant } from './grants.js';
 import { resolveGrants } from './grants.js';
 import { needsIdMap, planIdentity } from './identity.js';
 import { planLimits } from './limits.js';
-import { HOSTNAME, hasOwnNetwork, planEgressPorts, planNameFiles } from './network.js';
+import { HOSTNAME, hasOwnNetwork, isNetworkFenceOff, planEgressPorts, planNameFiles } from './network.js';
 import type { Identity, Mount, Namespaces, Plan } from './plan.js';
 import { realPathOf } from './real-path.js';
 import { planFilter } from './filter.js';
+import { planLandlock } from './landlock.js';
 import { findRuntimeFiles } from './runtime-files.js';
 import type { Scratch } from './scratch.js';
 import { planScratch } from './scratch.js';
@@ -89,7 +90,8 @@ export async function planRun(
     ownsCwd: granted.cwd === null,
   });
   const egressPorts = planEgressPorts(options.network, namespaces.network, service?.port ?? null);
-  const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist: typeof options.network !== 'string', files: service?.files ?? [] };
+  const hasAllowlist = egressPorts !== null && typeof options.network !== 'string';
+  const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist, files: service?.files ?? [] };
   const cwd = granted.cwd?.real ?? (await ownCwd(scratch, namespaces));
   const plan: Plan = {
     namespaces,
@@ -104,10 +106,16 @@ export async function planRun(
     argv: [options.command, ...options.args],
     env,
     egressPorts,
-    filter: await planFilter(options, facts.profiles, egressPorts === null && namespaces.network, dropped),
+    // An attendant is on the other end of a TCP connection.
+    filter: await planFilter(options, facts.profiles, namespaces, dropped, isNetworkFenceOff(process.env) || service !== null),
+    landlock: withTcp(service !== null, planLandlock(options, namespaces.network, dropped, isNetworkFenceOff(process.env))),
     mounts: namespaces.mount ? await planMounts(view, facts, dropped) : [],
   };
   return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: granted.cwd === null, nodeHeapMbApplied };
+}
+
+function withTcp(wanted: boolean, landlock: Plan['landlock']): Plan['landlock'] {
+  return wanted && landlock !== null ? { ...landlock, tcp: true } : landlock;
 }
 
 function madeUpFile({ path, content }: Service['files'][number]): Mount {
@@ -158,5 +166,5 @@ function planNamespaces(network: boolean, dropped: ReadonlySet<Fence>): Namespac
   const mount = !dropped.has('filesystem');
   // The pid namespace ends every process with the run: it stays, without the limit, unless no namespace can be had at all.
   const any = user || mount;
-  return { user, mount, pid: any || !dropped.has('processes'), network, ipc: any, uts: any, cgroup: any };
+  return { user, mount, pid: any || !dropped.has('pids'), network, ipc: any, uts: any, cgroup: any };
 }

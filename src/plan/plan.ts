@@ -14,10 +14,19 @@ export interface Plan {
   argv: string[];
   env: Record<string, string>;
   /** Ports that an allowlisted network listens on, in the sandbox's network namespace; null: no allowlist. */
-  egressPorts: number[] | null;
+  egressPorts: EgressPort[] | null;
   filter: SystemCallFilter;
+  /** null: without, even where the kernel has it. */
+  landlock: PlanLandlock | null;
   /** In order of mounting: parents before what lies below them. */
   mounts: Mount[];
+}
+
+/** A port, and the families in which the host listens on it: one at least. */
+export interface EgressPort {
+  port: number;
+  ipv4: boolean;
+  ipv6: boolean;
 }
 
 export interface Namespaces {
@@ -54,8 +63,17 @@ export interface PlanLimits {
   deadlineMs: number;
 }
 
-/** `default`: native/seccomp/default.json; `no-inet`: the same without IPv4 and IPv6 sockets; else a caller's own program. */
-export type SystemCallFilter = 'none' | 'default' | 'no-inet' | { program: Uint8Array };
+/**
+ * `default`: native/seccomp/default.json; `no-inet`: the same without IPv4 and IPv6 sockets; `no-namespaces`: also without what
+ * namespaces keep from the host (scripts/filter-variants.mjs), `-inet` in the host's network; else a caller's own program.
+ */
+export type SystemCallFilter = 'none' | 'default' | 'no-inet' | 'no-namespaces' | 'no-namespaces-inet' | { program: Uint8Array };
+
+/** Rules over the plan's grants, and what of the network they leave open. */
+export interface PlanLandlock {
+  tcp: boolean;
+  abstractSockets: boolean;
+}
 
 export type Controller = 'memory' | 'pids' | 'cpu' | 'cpuacct';
 

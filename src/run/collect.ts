@@ -9,7 +9,7 @@ import type { RunOptions } from './options.js';
 import { exitOf, signalName } from './outcome.js';
 import type { Enforcement, Fence, Outcome, SandboxResult, Usage } from './result.js';
 import { setUpProblem } from './set-up-problem.js';
-import type { Ending } from './supervise.js';
+import type { Ending } from './ending.js';
 
 /** Where a run is or would be, and what was applied to it. */
 export type Place = Pick<PlannedRun, 'cwd' | 'cwdOwnedBySandbox' | 'nodeHeapMbApplied'>;
@@ -23,7 +23,7 @@ export function collect(options: RunOptions, planned: PlannedRun, ending: Ending
     ...emptyResult(
       outcome,
       planned,
-      guestRan ? enforcementOf(options, planned.plan, dropped, ready.fences) : nothingEnforced('no guest code ran', failedFence(ending, described)),
+      guestRan ? enforcementOf(options, planned.plan, dropped, ready) : nothingEnforced('no guest code ran', failedFence(ending, described)),
     ),
     ...(outcome === 'exit' ? exitOf(ended?.waitStatus ?? null) : {}),
     stdout: stdout.text(),

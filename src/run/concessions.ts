@@ -10,7 +10,7 @@ const NAMESPACE_TRIALS: readonly (readonly Fence[])[] = [
   ['identity'],
   ['network', 'identity'],
   // Those that belong to no fence (ipc, uts, cgroup) go with the last of the others.
-  ['network', 'identity', 'processes', 'filesystem'],
+  ['network', 'identity', 'pids', 'filesystem'],
 ];
 
 /** The fences that a best-effort run gives up, one failed launch after the other. */
@@ -86,15 +86,17 @@ function fencesOf({ stage, detail }: FailureRecord, code: string): readonly Fenc
   switch (stage) {
     case 'cgroup':
     case 'attach':
-      if (/\bpids\./.test(detail)) return ['processes'];
+      if (/\bpids\./.test(detail)) return ['pids'];
       if (/\bmemory\./.test(detail)) return ['memory'];
       if (/\bcpu\./.test(detail)) return ['cpu'];
-      return ['processes', 'memory', 'cpu'];
+      return ['pids', 'memory', 'cpu'];
     case 'namespaces':
-      return ['processes', 'memory', 'cpu'];
+      return ['pids', 'memory', 'cpu'];
     case 'id-map':
     case 'identity':
       return ['identity'];
+    case 'landlock':
+      return detail.startsWith('openat2') ? [] : ['landlock'];
     case 'system-calls':
       return ['syscalls'];
     case 'loopback':

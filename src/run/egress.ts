@@ -2,16 +2,27 @@ import { closeAll } from '../launcher/descriptors.js';
 import type { Native } from '../launcher/native.js';
 import type { EgressLog, SandboxGateway } from '../egress/serve-sandbox.js';
 import type { Policy } from '../egress/policy.js';
+import type { RunOptions } from './options.js';
 
-export interface RunEgressInput {
-  policy: Policy;
-  /** The plan's ports. */
-  ports: readonly number[];
-  native: Native;
+interface Listeners {
   /** `policy.onConnection` threw. */
   onThrow(error: unknown): void;
   /** The sandbox's sockets cannot be served. */
   onBroken(error: Error): void;
+}
+
+export interface RunEgressInput extends Listeners {
+  policy: Policy;
+  native: Native;
+}
+
+/** What one run needs to serve its allowlist; null where it has none, or shares the host's network. */
+export function egressOf(
+  { options, hasAllowlist, native }: { options: Pick<RunOptions, 'network'>; hasAllowlist?: boolean; native: Native },
+  listeners: Listeners,
+): RunEgress | null {
+  const { network: policy } = options;
+  return typeof policy === 'string' || hasAllowlist !== true ? null : new RunEgress({ policy, native, ...listeners });
 }
 
 /** The allowlisted network of one run, from the launcher's sockets to the log. */
@@ -37,6 +48,11 @@ export class RunEgress {
     });
   }
 
+  /** Nothing runs in the sandbox any more; `close` follows. */
+  guestGone(): void {
+    void this.#gateway?.then((gateway) => gateway?.guestGone());
+  }
+
   /** Once the sandbox is gone. Never rejects. */
   async close(drainMs: number): Promise<EgressLog> {
     const gateway = await this.#gateway;
@@ -44,9 +60,9 @@ export class RunEgress {
   }
 
   async #open(descriptors: readonly number[], hasIpv6: boolean): Promise<SandboxGateway> {
-    const { policy, ports, native, onThrow } = this.#input;
+    const { policy, native, onThrow } = this.#input;
     // Loaded already by whoever compiled the policy.
     const { serveSandbox } = await import('../egress/serve-sandbox.js');
-    return serveSandbox({ descriptors, hasIpv6, ports }, { policy, watchPackets: native.watchPackets, onThrow });
+    return serveSandbox({ descriptors, hasIpv6 }, { policy, watchPackets: native.watchPackets, onThrow });
   }
 }

@@ -1,11 +1,15 @@
-import type { FenceBit } from '../launcher/records.js';
+import type { FenceBit, ReadyRecord } from '../launcher/records.js';
 import type { Plan } from '../plan/plan.js';
+import { withoutNamespaces } from './lesser-walls.js';
 import type { RunOptions } from './options.js';
 import { fences } from './result.js';
 import type { Enforcement, Fence, FenceReport } from './result.js';
 
 /** Why a fence was given up in best-effort: an error code. */
 export type Dropped = ReadonlyMap<Fence, string>;
+
+/** What the launcher says of one run before the guest starts. */
+export type Verified = Pick<ReadyRecord, 'fences' | 'landlockAbi'>;
 
 const FENCES = fences;
 
@@ -15,34 +19,40 @@ const BITS: Record<Fence, readonly FenceBit[]> = {
   identity: ['identity'],
   filesystem: ['filesystem'],
   network: ['network'],
-  processes: ['process-tree', 'process-limit'],
+  pids: ['process-tree', 'process-limit'],
   memory: ['memory'],
   cpu: ['cpu'],
   syscalls: ['system-calls'],
+  landlock: ['landlock'],
 };
 
 /** Fences that this plan has and that were not verified. In best-effort nothing is required. */
 export function missingFences(options: RunOptions, plan: Plan, verified: ReadonlySet<FenceBit>): FenceBit[] {
   if (options.isolation !== 'strict') return [];
-  return FENCES.filter((fence) => notWanted(fence, options, plan) === null && !isOnlyCpuTime(fence, options))
+  return FENCES.filter((fence) => !isSecondWall(fence) && notWanted(fence, options, plan) === null && !isOnlyCpuTime(fence, options))
     .flatMap((fence) => BITS[fence])
     .filter((bit) => !verified.has(bit));
 }
 
 /** Fence by fence what was in force, from what the launcher verified and never from what was planned. */
-export function enforcementOf(options: RunOptions, plan: Plan, dropped: Dropped, verified: ReadonlySet<FenceBit>): Enforcement {
+export function enforcementOf(options: RunOptions, plan: Plan, dropped: Dropped, verified: Verified): Enforcement {
   return report((fence) => {
     const given = dropped.get(fence);
+    const lesser = withoutNamespaces(fence, options, plan, verified);
+    if (lesser !== null) return { status: 'enforced', by: lesser };
     const reason = given === undefined ? notWanted(fence, options, plan) : null;
     if (reason !== null) return { status: 'disabled', by: reason };
-    const mechanism = mechanismOf(fence, options, plan);
+    const mechanism = mechanismOf(fence, options, plan, verified);
     if (isOnlyCpuTime(fence, options)) return { status: 'enforced', by: mechanism };
-    const held = BITS[fence].filter((bit) => verified.has(bit));
+    const held = BITS[fence].filter((bit) => verified.fences.has(bit));
     if (held.length === BITS[fence].length && given === undefined) return { status: 'enforced', by: mechanism };
-    const why = given ?? 'not verified';
+    const why = given ?? (isSecondWall(fence) ? NO_LANDLOCK : (reasonOfTree(fence, dropped) ?? 'not verified'));
     return { status: 'unavailable', by: held.length === 0 ? why : `${why}; only ${held.join(', ')}` };
   });
 }
+
+/** The code of a kernel without it. */
+export const NO_LANDLOCK = 'landlock-missing';
 
 /** The report of a run in which no guest code ran. `failed` is the fence that it failed at, if it was one. */
 export function nothingEnforced(reason: string, failed: { fence: Fence; code: string } | null = null): Enforcement {
@@ -69,7 +79,17 @@ function isOnlyCpuTime(fence: Fence, options: RunOptions): boolean {
   return fence === 'cpu' && options.limits.cpus === null && options.limits.cpuTimeMs !== null;
 }
 
-function mechanismOf(fence: Fence, options: RunOptions, plan: Plan): string {
+/** Without it the others hold: it is for kernels that have it. */
+function isSecondWall(fence: Fence): boolean {
+  return fence === 'landlock';
+}
+
+/** The pid namespace went with the others, its limit did not. */
+function reasonOfTree(fence: Fence, dropped: Dropped): string | null {
+  return fence === 'pids' ? (dropped.get('filesystem') ?? null) : null;
+}
+
+function mechanismOf(fence: Fence, options: RunOptions, plan: Plan, { landlockAbi }: Verified): string {
   const cgroup = plan.cgroup === null ? 'none' : `cgroup-v${plan.cgroup.version}`;
   switch (fence) {
     case 'privileges':
@@ -79,13 +99,15 @@ function mechanismOf(fence: Fence, options: RunOptions, plan: Plan): string {
     case 'filesystem':
       return 'mntns, pivot_root';
     case 'network':
-      return plan.egressPorts === null ? 'netns' : 'netns, allowlist';
-    case 'processes':
+      return plan.egressPorts === null || typeof options.network === 'string' ? 'netns' : 'netns, allowlist';
+    case 'pids':
       return `pidns, ${cgroup}`;
     case 'memory':
       return cgroup;
     case 'syscalls':
       return options.seccomp === null ? 'seccomp' : 'seccomp, own profile';
+    case 'landlock':
+      return `landlock ABI ${landlockAbi}`;
     case 'cpu':
       return [
         ...(options.limits.cpus === null ? [] : [cgroup]),

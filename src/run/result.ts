@@ -10,7 +10,7 @@ export type Outcome =
   | 'cpu-limit';
 
 /** What the kernel enforces on a run, in the order of README's table. */
-export const fences = ['privileges', 'identity', 'filesystem', 'network', 'processes', 'memory', 'cpu', 'syscalls'] as const;
+export const fences = ['privileges', 'identity', 'filesystem', 'network', 'pids', 'memory', 'cpu', 'syscalls', 'landlock'] as const;
 
 /** One thing the kernel enforces on a run. */
 export type Fence = (typeof fences)[number];

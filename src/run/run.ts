@@ -1,3 +1,4 @@
+import type { Attendant } from './attendant.js';
 import { describeEnding, collect, notStarted } from './collect.js';
 import { Concessions } from './concessions.js';
 import { missingFences } from './enforcement.js';
@@ -12,7 +13,7 @@ import type { SetUpProblem } from './set-up-problem.js';
 import { ownPlace } from './own-place.js';
 import { releaseStdin, takeStdin } from './stdin.js';
 import { supervise } from './supervise.js';
-import type { Attendant, Ending } from './supervise.js';
+import type { Ending } from './ending.js';
 import { native } from '../launcher/addon.js';
 import { locateLauncher } from '../launcher/locate.js';
 import { planRun } from '../plan/plan-run.js';
@@ -96,7 +97,7 @@ async function launchPlanned(
       native: native(),
       launcher: locateLauncher(),
       plan: planned.encoded,
-      egressPorts: planned.plan.egressPorts,
+      hasAllowlist: planned.plan.egressPorts !== null,
       options,
       aborts: host.aborts,
       attendant,

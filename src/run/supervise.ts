@@ -7,12 +7,15 @@ import type { GuestStreams, LauncherExit, RunningLaunch } from '../launcher/laun
 import type { Native } from '../launcher/native.js';
 import { RecordError } from '../launcher/records.js';
 import type { EndedRecord, FailureRecord, FenceBit, LauncherRecord, ReadyRecord, SocketsRecord } from '../launcher/records.js';
-import type { Service } from '../plan/plan-run.js';
 import type { AbortFan } from './abort.js';
 import { Capture } from './capture.js';
 import type { OnChunk } from './capture.js';
 import { drained } from './drain.js';
-import { RunEgress } from './egress.js';
+import type { Attendant } from './attendant.js';
+import { takeListener } from './attendant.js';
+import { egressOf } from './egress.js';
+import type { RunEgress } from './egress.js';
+import type { Ending } from './ending.js';
 import type { RunOptions } from './options.js';
 import { outcomeOf } from './outcome.js';
 import type { Outcome } from './result.js';
@@ -24,8 +27,6 @@ const PATIENCE_MS = 5000;
 
 /** What a guest that ended by itself has sent is still delivered, but the result waits no longer for it. */
 const DRAIN_MS = 1000;
-/** Two for DNS and the one that sees packets. */
-const SOCKETS_BEFORE_LISTENERS = 3;
 const NO_EGRESS: EgressLog = { connections: [], omitted: 0 };
 
 export interface SuperviseInput {
@@ -34,8 +35,8 @@ export interface SuperviseInput {
   /** The encoded plan. */
   plan: Uint8Array;
   options: RunOptions;
-  /** The plan's; null where there is no allowlist to serve. */
-  egressPorts?: readonly number[] | null;
+  /** Whether the launcher was asked for the sockets of an allowlist. */
+  hasAllowlist?: boolean;
   aborts: AbortFan;
   /** How long the launcher may take to do what it was told, before the next harder means. Default: 5000. */
   patienceMs?: number;
@@ -43,41 +44,6 @@ export interface SuperviseInput {
   attendant?: Attendant | null;
   /** Fences that this run must not be without and that are not among the verified ones. */
   missing(verified: ReadonlySet<FenceBit>): FenceBit[];
-}
-
-/** Whoever serves a run from outside while it lasts: its channel, its deadline, its end. */
-export interface Attendant extends Service {
-  /** Called once for each launch, before anything else. */
-  onLaunch(control: RunControl): void;
-  /** A listener on `port` of the sandbox's loopback, before guest code runs. The descriptor is the attendant's. */
-  onListener(descriptor: number): void;
-}
-
-/** What an attendant can do to its run, besides aborting it by its signal. */
-export interface RunControl {
-  /** At once: the run has done what it was for, and ends as `exit`. */
-  finish(): void;
-}
-
-/** What is known of one launch after its launcher has exited and the output is read. */
-export interface Ending {
-  /** The first cause. */
-  outcome: Outcome;
-  ready: ReadyRecord | null;
-  failure: FailureRecord | null;
-  ended: EndedRecord | null;
-  /** Required fences that the launcher did not verify. */
-  missing: FenceBit[];
-  nonsense: RecordError | null;
-  /** Why the sockets of an allowlist could not be served. */
-  unserved: Error | null;
-  egress: EgressLog;
-  exit: LauncherExit;
-  wallMs: number;
-  stdout: Capture;
-  stderr: Capture;
-  /** What onStdout or onStderr threw. */
-  thrown: { error: unknown } | null;
 }
 
 /** Starts one launcher and sees it through to its end. Rejects when the machine has no more descriptors or memory for it. */
@@ -118,7 +84,13 @@ class Supervision {
       this.#settle = resolve;
       this.#fail = reject;
     });
-    this.#egress = this.#planEgress();
+    this.#egress = egressOf(input, {
+      onThrow: (error) => this.#onThrow(error),
+      onBroken: (error) => {
+        this.#unserved = error;
+        this.#kill('spawn-error');
+      },
+    });
     this.#launch = launch(
       input.native,
       { launcher: input.launcher, plan: input.plan, withStdin: options.stdin !== null },
@@ -129,9 +101,9 @@ class Supervision {
         onExit: (exit) => void this.#onExit(exit),
       },
     );
+    setImmediate(() => this.#open());
     const { attendant = null } = input;
     attendant?.onLaunch({ finish: () => this.#kill('exit') });
-    setImmediate(() => this.#open());
     this.#unsubscribe =
       options.signal === null ? () => undefined : input.aborts.subscribe(options.signal, () => this.#stop('canceled'));
     // After a block of the event loop the timers come first: what the launcher said meanwhile must be heard before.
@@ -165,34 +137,17 @@ class Supervision {
     });
   }
 
-  #planEgress(): RunEgress | null {
-    const { native, egressPorts, options, attendant = null } = this.#input;
-    if (typeof options.network === 'string' || egressPorts === undefined || egressPorts === null) return null;
-    const ports = egressPorts.filter((port) => port !== attendant?.port);
-    return new RunEgress({
-      policy: options.network,
-      ports,
-      native,
-      onThrow: (error) => this.#onThrow(error),
-      onBroken: (error) => {
-        this.#unserved = error;
-        this.#kill('spawn-error');
-      },
-    });
-  }
-
   #onThrow(error: unknown): void {
     this.#thrown ??= { error };
     this.#kill('canceled');
   }
 
   #onSockets({ hasIpv6 }: SocketsRecord, all: number[]): void {
-    const { attendant = null, egressPorts } = this.#input;
-    const { own, descriptors } = attendant === null ? { own: null, descriptors: all } : takeListener(all, egressPorts ?? [], attendant.port);
-    if (own !== null) attendant?.onListener(own);
+    const { options, attendant = null } = this.#input;
+    const descriptors = attendant === null ? all : takeListener(all, options.network, attendant);
     if (this.#egress !== null) return this.#egress.serve(descriptors, hasIpv6);
     closeAll(descriptors);
-    if (own !== null) return;
+    if (attendant !== null) return;
     this.#launch.hangUp();
     this.#onNonsense(new RecordError('sockets of an allowlist that there is not'));
   }
@@ -227,6 +182,7 @@ class Supervision {
 
   #onEnded(record: EndedRecord): void {
     this.#ended ??= record;
+    this.#egress?.guestGone();
     const outcome = outcomeOf(record, this.#input.options, this.#ready !== null);
     // An exit is the outcome only if the output that came before it, and may still wait in the pipes, stays inside its caps.
     if (outcome !== 'exit') this.#outcome ??= outcome;
@@ -307,16 +263,5 @@ class Supervision {
       action();
     }, milliseconds);
     this.#timers.add(timer);
-  }
-}
-
-/** Takes an attendant's listener out of the launcher's sockets (native/shared/protocol.h); that of IPv6 is of no use to it. */
-function takeListener(descriptors: readonly number[], ports: readonly number[], port: number): { own: number | null; descriptors: number[] } {
-  const [own = null, ...others] = descriptors.filter((_, index) => isListenerOf(port, index));
-  closeAll(others);
-  return { own, descriptors: descriptors.filter((_, index) => !isListenerOf(port, index)) };
-
-  function isListenerOf(wanted: number, index: number): boolean {
-    return index >= SOCKETS_BEFORE_LISTENERS && ports[(index - SOCKETS_BEFORE_LISTENERS) % ports.length] === wanted;
   }
 }

@@ -13,7 +13,6 @@ import { simulate } from './simulate.js';
 /** What the launcher itself does between installing the filter and the guest's first instruction. */
 const LAUNCHER_CALLS: readonly { name: string; args: readonly bigint[] }[] = [
   { name: 'prctl', args: [21n] }, // PR_GET_SECCOMP: reading the filter back
-  { name: 'sendto', args: [3n] }, // the record `ready`
   { name: 'execve', args: [] },
   { name: 'exit_group', args: [] }, // after an execve that failed
 ];

@@ -21,6 +21,7 @@ const ELSEWHERE: Record<string, string | null> = {
   cwdReadOnly: '--write',
   env: '--env',
   network: '--network',
+  seccomp: null,
   isolation: '--best-effort',
   keepOutput: null,
 };
@@ -65,7 +66,27 @@ it('flags that are given become the options they stand for', () => {
   });
 });
 
+it('an allowlist is made of its three flags', () => {
+  const optionsFor = (words: string) => {
+    const command = defineRunFlags(new Command(), {});
+    command.parse(words.split(' '), { from: 'user' });
+    return optionsOf(command.opts<RunFlags>(), './x', [], '/here').network;
+  };
+  expect(optionsFor('--allow a.test --allow *.b.test:8443 --allow-private 10.0.0.0/8 --host a.test=10.0.0.5')).toEqual({
+    allow: ['a.test', '*.b.test:8443'],
+    allowPrivate: ['10.0.0.0/8'],
+    hosts: { 'a.test': '10.0.0.5' },
+  });
+  expect(optionsFor('--no-stdin')).toBeUndefined();
+  expect(() => optionsFor('--allow a.test --network host')).toThrow(/--allow and --network host contradict/);
+  expect(() => optionsFor('--allow a.test --network none')).toThrow(/contradict/);
+  expect(() => optionsFor('--allow-private 10.0.0.0/8')).toThrow(/add --allow HOST/);
+  expect(() => optionsFor('--host a.test=10.0.0.5')).toThrow(/add --allow HOST/);
+});
+
 it('messages of the library name flags', () => {
+  expect(inFlags('network.allow[2] ("*.com") would allow everything')).toBe('--allow ("*.com") would allow everything');
+  expect(inFlags('network.allowPrivate[0] ("x") must')).toBe('--allow-private ("x") must');
   expect(inFlags('filesystem.read[0] (/nowhere) must exist')).toBe('--read (/nowhere) must exist');
   expect(inFlags('cwd (/nowhere) must exist')).toBe('--cwd (/nowhere) must exist');
   expect(inFlags('lower limits.openFiles or limits.fileSizeMb')).toBe('lower --open-files or --file-size');

@@ -202,7 +202,7 @@ describe('what it sees', () => {
 describe('--json', () => {
   const FIELDS = [
     'outcome', 'exitCode', 'signal', 'stdout', 'stderr', 'stdoutTruncated', 'stderrTruncated', 'durationMs', 'cwd',
-    'cwdOwnedBySandbox', 'nodeHeapMbApplied', 'errorMessage', 'error', 'usage', 'enforcement', 'connections',
+    'cwdOwnedBySandbox', 'nodeHeapMbApplied', 'errorMessage', 'error', 'usage', 'enforcement', 'connections', 'connectionsOmitted',
   ];
 
   it('prints exactly one document, and nothing else anywhere', async () => {
@@ -213,7 +213,7 @@ describe('--json', () => {
     const result = JSON.parse(stdout) as Record<string, unknown>;
     expect(Object.keys(result).sort()).toEqual([...FIELDS].sort());
     expect(result).toMatchObject({ outcome: 'exit', exitCode: 3, stdout: 'out\n', stderr: 'err\n', connections: [] });
-    for (const fence of ['privileges', 'identity', 'filesystem', 'network', 'processes', 'memory']) {
+    for (const fence of ['privileges', 'identity', 'filesystem', 'network', 'pids', 'memory']) {
       expect(result['enforcement']).toMatchObject({ [fence]: { status: 'enforced' } });
     }
   });

@@ -12,7 +12,7 @@ const enforcement: Enforcement = {
   identity: enforced,
   filesystem: enforced,
   network: enforced,
-  processes: enforced,
+  pids: enforced,
   memory: enforced,
   cpu: { status: 'disabled', by: 'no limit asked for' },
 };

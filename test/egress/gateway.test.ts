@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { Resolver } from 'node:dns/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { Connection } from '../../src/run/result.js';
+import { belongsHere } from '../support/skip.js';
 import { zone } from './support/dns-fixture.js';
-import { drain, freePort } from './support/gateway-fixture.js';
+import { drain, freePort, serve } from './support/gateway-fixture.js';
 import { echo, start, startServer } from './support/teardown.js';
 
 const local = zone({ 'api.test': ['127.0.0.1'], 'other.test': ['127.0.0.1'] });
@@ -106,13 +108,36 @@ describe('Gateway', () => {
     expect(gateway.connections).toMatchObject([{ host: 'api.test', address: nobody, verdict: 'allowed', reason: `connect ECONNREFUSED ${nobody}:${port}` }]);
   });
 
+  it('sees by the connection itself that an address has become the host\'s own', async (context) => {
+    const own = Object.values(networkInterfaces()).flat().find((each) => each !== undefined && !each.internal && each.family === 'IPv4')?.address ?? '';
+    belongsHere(context, own !== '', 'where the host has an address beside loopback');
+    let received = 0;
+    const { server, port } = await serve((socket) => socket.on('data', (chunk) => (received += chunk.length)), own);
+    onTestFinished(() => void server.close());
+    const network = own.replace(/\d+$/, '0');
+    const setup = { options: { allow: [`api.test:${port}`], allowPrivate: [`${network}/24`] }, dns: zone({ 'api.test': [own] }), dialled: { 'api.test': [port] }, own: [] };
+    const { gateway, dial } = await start(setup);
+    const socket = dial('api.test', port);
+    socket.write('secret');
+    expect((await drain(socket)).error).toBe('ECONNRESET');
+    await gateway.close();
+    expect(gateway.connections).toMatchObject([{ verdict: 'refused', address: own, reason: `${own} may not be reached: address of the host itself`, bytesSent: 0 }]);
+    expect(received).toBe(0);
+    // Named as a single address it is what somebody wants.
+    const opened = await start({ ...setup, options: { ...setup.options, allowPrivate: [`${own}/32`] } });
+    opened.dial('api.test', port).write('wanted');
+    await expect.poll(() => received).toBe(6);
+  });
+
   it('logs what the kernel refused, when told', async () => {
     const { gateway } = await start({ options: { allow: ['api.test'] }, dns: local, dialled: { 'api.test': [] } });
-    gateway.refusedByKernel('127.18.1.0', 22);
-    gateway.refusedByKernel('1.1.1.1', 443);
+    gateway.refusedByKernel({ protocol: 'tcp', address: '127.18.1.0', port: 22 });
+    gateway.refusedByKernel({ protocol: 'tcp', address: '1.1.1.1', port: 443 });
+    gateway.refusedByKernel({ protocol: 'udp', address: '8.8.8.8', port: 53 });
     expect(gateway.connections).toMatchObject([
       { host: 'api.test', port: 22, address: null, verdict: 'refused', reason: 'port 22 of this host is not in the allowlist' },
       { host: '1.1.1.1', port: 443, address: '1.1.1.1', verdict: 'refused', reason: 'not in the allowlist' },
+      { host: '8.8.8.8', port: 53, address: '8.8.8.8', verdict: 'refused', reason: 'UDP is not relayed' },
     ]);
   });
 

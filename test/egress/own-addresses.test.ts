@@ -1,11 +1,32 @@
 import { networkInterfaces } from 'node:os';
 import { execFileSync } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 
 import { needs } from '../support/skip.js';
-import { ownAddresses } from '../../src/egress/own-addresses.js';
+import { ownAddresses, recentOwnAddresses } from '../../src/egress/own-addresses.js';
 import { compileSources } from './support/compiled.js';
 import { missingNamespaces } from './support/tools.js';
+
+describe('recentOwnAddresses', () => {
+  it('reads once for all that ask in a while, and again after that', async () => {
+    let reads = 0;
+    const recent = recentOwnAddresses(50, async () => new Set([String(++reads)]));
+    expect([...(await recent()), ...(await recent())]).toEqual(['1', '1']);
+    await sleep(60);
+    expect([...(await recent())]).toEqual(['2']);
+  });
+
+  it('keeps no failure', async () => {
+    let reads = 0;
+    const recent = recentOwnAddresses(60_000, async () => {
+      if (++reads === 1) throw new Error('first');
+      return new Set(['x']);
+    });
+    await expect(recent()).rejects.toThrow('first');
+    expect([...(await recent())]).toEqual(['x']);
+  });
+});
 
 describe('ownAddresses', () => {
   it('has every address of the interfaces but loopback', async () => {

@@ -33,6 +33,22 @@ describe('refusedSummary', () => {
     }
   });
 
+  it('never proposes what would be refused, and a range where one is needed', () => {
+    const at = (address: string, port: number, reason: string, host = address): Connection => ({ ...attempt(host, port, reason), address });
+    const proposals = refusedSummary([
+      at('10.2.3.4', 5432, 'not in the allowlist'),
+      at('127.0.0.1', 80, 'not in the allowlist'),
+      at('198.18.77.1', 80, 'not in the allowlist'),
+      at('169.254.169.254', 80, 'not in the allowlist'),
+      at('10.2.3.4', 443, '10.2.3.4 may not be reached: private', 'db.test'),
+      at('169.254.169.254', 443, '169.254.169.254 may not be reached: link-local', 'meta.test'),
+      at('8.8.8.8', 53, 'UDP is not relayed'),
+      attempt('localhost', 0, 'not in the allowlist'),
+      attempt('metadata.google.internal', 0, 'not in the allowlist'),
+    ]).map((line) => line.split('; to allow it: ')[1] ?? null);
+    expect(proposals).toEqual(['--allow 10.2.3.4:5432 --allow-private 10.2.3.4/32', null, null, null, '--allow-private 10.2.3.4/32', null, null, null, null]);
+  });
+
   it('ends after ten lines', () => {
     const lines = refusedSummary(Array.from({ length: 25 }, (_, index) => attempt(`n${index}.test`, 0, 'not in the allowlist')));
     expect(lines.length).toBe(11);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 
-import { patience } from '../support/lane.js';
+import { patience, whereAmI } from '../support/lane.js';
 import { leftovers, newLeftovers } from '../support/leftovers.js';
 import { readProcesses } from '../support/processes.js';
 import { attack, attackClass } from './support/attack.js';
@@ -62,7 +62,7 @@ function ended(title: string, about: { end(guest: Guest, options: Options, groun
   });
 }
 
-attackClass({ name: 'deaths of launcher and host', program: 'survivors.c', flags: ['-pthread'] }, [
+attackClass({ name: 'deaths of launcher and host', program: 'survivors.c', flags: ['-pthread'], besideFilter: true }, [
   ended('Nothing outlives a launcher that is killed while the guest runs', {
     async end(guest, options, { token }, lab) {
       const run = lab.sandbox(guest, options);
@@ -108,7 +108,7 @@ attackClass({ name: 'deaths of launcher and host', program: 'survivors.c', flags
   ended('Nothing outlives a host that is killed at any moment', {
     async end({ command, args }, _options, { token }, lab) {
       const work = childHost({ runs: [{ command, args, timeoutMs: patience(400), gracePeriodMs: 10, filesystem: { read: [lab.program] } }], forever: true, concurrency: 4 });
-      for (let round = 0; round < 5; round++) {
+      for (let round = 0; round < (whereAmI().uml ? 2 : 5); round++) {
         const host = spawn(work.command, work.args, { detached: true, stdio: ['ignore', 'ignore', 'inherit'], env: hostEnvironment() });
         // Once the first of its runs is there, at any moment of the next ones.
         expect(await until(() => survivors(token, 1).length > 0, patience(10_000))).toBe(true);

@@ -1,4 +1,4 @@
-import { renameSync, symlinkSync } from 'node:fs';
+import { chmodSync, chownSync, renameSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 
 import { belongsHere } from '../support/skip.js';
@@ -16,6 +16,9 @@ interface Secret {
   file: string;
   word: string;
 }
+
+const nobody = 65_534;
+const group = 54_321;
 
 const withSecret = (lab: Lab): Secret => lab.secret();
 const theGrant = withOptions<Secret>('its directory granted', ({ directory }) => ({ filesystem: { read: [directory] } }));
@@ -106,7 +109,7 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
     options: ({ granted }) => ({ filesystem: { read: [granted] } }),
     async inside(guest, options, { granted, exchanger }, lab) {
       let attempt: Attempt | null = null;
-      for (let round = 0; round < 12 && !(attempt?.stdout.includes('ESCAPED') ?? false); round++) {
+      for (let round = 0; round < (whereAmI().uml ? 4 : 12) && !(attempt?.stdout.includes('ESCAPED') ?? false); round++) {
         attempt = await launchPlan({ ...guest, ...options, filesystem: { read: [lab.program] }, cwd: '/', cwdReadOnly: true, env: {} }, (plan) =>
           plan.mounts.push({ kind: 'bind', path: granted, source: granted, writable: false, idMap: 'none', mayBeMissing: false }),
         );
@@ -132,7 +135,7 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
     title: 'Of the descriptors that a host has open for its children none reaches the guest',
     ground: withSecret,
     guest: (lab) => lab.attack('descriptors', 'secret'),
-    inside: (guest, _options, { directory }, lab) => runInChildHost(lab, guest, { through: ['bash', '-c', openMany(directory), 'bash'] }),
+    inside: (guest, options, { directory }, lab) => runInChildHost(lab, guest, options, { through: ['bash', '-c', openMany(directory), 'bash'] }),
     control: {
       down: 'started by a shell that has them open',
       run: ({ command, args }, _options, { directory }, lab) =>
@@ -144,24 +147,56 @@ attackClass({ name: 'reading host files', program: 'files.c' }, [
     title: "The host's working directory is not the guest's",
     ground: withSecret,
     guest: (lab) => lab.attack('relative', 'secret'),
-    inside: (guest, _options, { directory }, lab) => runInChildHost(lab, guest, { cwd: directory }),
+    inside: (guest, options, { directory }, lab) => runInChildHost(lab, guest, options, { cwd: directory }),
     control: outside(({ directory }: Secret) => ({ cwd: directory })),
     escaped: gotIt,
   }),
   attack({
     title: "The host's environment is not the guest's",
     guest: (lab) => lab.attack('environment', 'CANARY'),
-    inside: (guest, _options, _ground, lab) => runInChildHost(lab, guest, { env: { CANARY: 'sings' } }),
+    inside: (guest, options, _ground, lab) => runInChildHost(lab, guest, options, { env: { CANARY: 'sings' } }),
     control: outside(() => ({ env: { CANARY: 'sings' } })),
   }),
   attack({
     title: "A key in the host's session keyring cannot be read",
     ground: () => ({ name: `ringfence-test-${randomWord()}`, word: randomWord() }),
     guest: (lab, { name }) => lab.attack('read-session-key', name),
-    inside: (guest, _options, { name, word }, lab) => runInChildHost(lab, guest, { through: [lab.program, 'with-session-key', name, word] }),
+    inside: (guest, options, { name, word }, lab) => runInChildHost(lab, guest, options, { through: [lab.program, 'with-session-key', name, word] }),
     control: {
       down: 'outside any sandbox, in the same session',
       run: ({ command, args }, _options, { name, word }, lab) => lab.outside(lab.attack('with-session-key', name, word, command, ...args)),
+    },
+    escaped: gotIt,
+  }),
+  attack({
+    title: "The host's session keyring cannot be linked by its number",
+    filterOnly: true,
+    requires: (context) => belongsHere(context, !whereAmI().root, 'as an ordinary user: the guest of a root host has a uid of its own'),
+    ground: () => ({ name: `ringfence-test-${randomWord()}`, word: randomWord() }),
+    guest: (lab, { name }) => lab.attack('link-session', 'KEYRING', name),
+    inside: (guest, options, { name, word }, lab) => runInChildHost(lab, guest, options, { through: [lab.program, 'with-session-key', name, word] }),
+    control: {
+      down: 'outside any sandbox, in a session of its own',
+      run: ({ command, args }, _options, { name, word }, lab) => lab.outside(lab.attack('with-session-key', name, word, command, ...args)),
+    },
+    escaped: gotIt,
+  }),
+  attack({
+    title: 'A file that only a group of the host process may read cannot be read',
+    requires: (context) => belongsHere(context, whereAmI().root, 'as root: nobody else can join a group'),
+    ground(lab) {
+      const secret = lab.secret();
+      chownSync(secret.file, nobody - 1, group);
+      chmodSync(secret.file, 0o640);
+      return secret;
+    },
+    guest: (lab, { file }) => lab.attack('paths', file),
+    options: ({ directory }) => ({ filesystem: { read: [directory] } }),
+    inside: (guest, options, _ground, lab) => runInChildHost(lab, guest, options, { through: ['setpriv', `--groups=0,${group}`, '--'] }),
+    control: {
+      down: 'outside any sandbox, as nobody in that group',
+      run: ({ command, args }, _options, _ground, lab) =>
+        lab.outside({ command: 'setpriv', args: [`--reuid=${nobody}`, `--regid=${nobody}`, `--groups=${group}`, '--', command, ...args] }),
     },
     escaped: gotIt,
   }),

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { belongsHere } from '../support/skip.js';
 import { attack, attackClass } from './support/attack.js';
 import type { Attempt, Guest, Options } from './support/attack.js';
-import { afterScript, withCapabilities, withOptions } from './support/controls.js';
+import { afterScript, outside, withCapabilities, withOptions } from './support/controls.js';
 import { randomWord } from './support/lab.js';
 import type { Lab } from './support/lab.js';
 
@@ -75,6 +75,14 @@ attackClass({ name: 'reaching the network', program: 'network.c' }, [
     title: 'A TCP service on 127.0.0.1 of the host cannot be reached',
     ground: services,
     guest: (lab, { tcp }) => lab.attack('tcp', '127.0.0.1', String(tcp)),
+    control: hostNetwork,
+    escaped: greeted,
+  }),
+  attack({
+    title: 'A TCP service on 127.0.0.1 of the host cannot be reached from a network with an allowlist',
+    ground: services,
+    guest: (lab, { tcp }) => lab.attack('tcp', '127.0.0.1', String(tcp)),
+    options: () => ({ network: { allow: ['example.test'] } }),
     control: hostNetwork,
     escaped: greeted,
   }),
@@ -167,6 +175,12 @@ attackClass({ name: 'reaching the network', program: 'network.c' }, [
     control: withCapabilities(),
   }),
   attack({
+    title: 'No socket can be had that reaches past the network namespace, to the hypervisor or into the kernel',
+    filterOnly: true,
+    guest: (lab) => lab.attack('other-families'),
+    control: outside(),
+  }),
+  attack({
     title: 'Addresses and interfaces cannot be set over netlink',
     guest: (lab) => lab.attack('add-address'),
     control: withCapabilities(),
@@ -179,7 +193,7 @@ attackClass({ name: 'reaching the network', program: 'network.c' }, [
   attack({
     title: 'What the guest listens on is no service of the host',
     ground: async () => ({ port: await freePort() }),
-    guest: (lab, { port }) => lab.attack('accept', String(port), '1000'),
+    guest: (lab, { port }) => lab.attack('accept', String(port), '500'),
     inside: (guest, options, { port }, lab) => knocked(guest, options, port, lab),
     control: {
       down: "network: 'host'",

@@ -1,6 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
 
 import { whereAmI } from '../support/lane.js';
 import { belongsHere } from '../support/skip.js';
@@ -45,6 +47,20 @@ function copy(lab: Lab, arm: (program: string) => void): { directory: string; pr
 }
 
 const armed = { guest: (_lab: Lab, { program }: { program: string }): Guest => ({ command: program, args: ['who'] }) };
+
+/** Makes a script the machine's core handler for the time of the test. */
+function handler(lab: Lab): { trace: string } {
+  const directory = lab.directory();
+  const script = path.join(directory, 'handler');
+  const trace = path.join(directory, 'trace');
+  writeFileSync(script, `#!/bin/sh\n/bin/id -u > ${trace}\nexec cat > /dev/null\n`);
+  chmodSync(script, 0o755);
+  const setting = '/proc/sys/kernel/core_pattern';
+  const before = readFileSync(setting, 'utf8');
+  writeFileSync(setting, `|${script}`);
+  onTestFinished(() => writeFileSync(setting, before));
+  return { trace };
+}
 
 attackClass({ name: 'gaining privileges', program: 'privileges.c' }, [
   attack({
@@ -131,13 +147,27 @@ attackClass({ name: 'gaining privileges', program: 'privileges.c' }, [
     title: "The host's own limit for real-time priorities is not handed on",
     requires: (context) => belongsHere(context, mayRaiseLimits(), 'where limits may be raised (CAP_SYS_RESOURCE)'),
     guest: (lab) => lab.attack('real-time'),
-    inside: (guest, _options, _ground, lab) => runInChildHost(lab, guest, { through: raised }),
+    inside: (guest, options, _ground, lab) => runInChildHost(lab, guest, options, { through: raised }),
     control: {
       down: 'outside any sandbox, as nobody, with that limit',
       run: ({ command, args }, _options, _ground, lab) => {
         const [raise = '', ...limits] = raised;
         return lab.outside({ command: raise, args: [...limits, ...asNobody, command, ...args] });
       },
+    },
+  }),
+  attack({
+    title: "A crash starts no core handler of the host's",
+    requires: (context) => belongsHere(context, whereAmI().uml && whereAmI().root, 'as root in User-Mode Linux: the handler is one of the whole machine'),
+    ground: handler,
+    guest: () => ({ command: '/bin/sh', args: ['-c', 'kill -SEGV $$'] }),
+    control: {
+      down: 'outside any sandbox, with a limit of 0 for core files',
+      run: ({ command, args }, _options, _ground, lab) => lab.outside({ command: 'prlimit', args: ['--core=0:0', '--', command, ...args] }),
+    },
+    async escaped(_attempt, { trace }) {
+      for (let tries = 0; tries < 40 && !existsSync(trace); tries++) await sleep(50);
+      return existsSync(trace);
     },
   }),
   attack({

@@ -7,7 +7,7 @@ import { withOptions } from './support/controls.js';
 import { openDirectory } from './support/lab.js';
 import type { Lab } from './support/lab.js';
 
-const program = { program: 'quotas.c', flags: ['-pthread'] };
+const program = { program: 'quotas.c', flags: ['-pthread'], besideFilter: true };
 const tmpMb = (size: number) => ({ filesystem: { tmpMb: size } });
 
 const inGrant = {

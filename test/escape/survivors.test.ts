@@ -32,7 +32,7 @@ function trick(name: string, title: string, outcome: Outcome = 'exit', more: str
   });
 }
 
-attackClass({ name: 'survivors', program: 'survivors.c', flags: ['-pthread'] }, [
+attackClass({ name: 'survivors', program: 'survivors.c', flags: ['-pthread'], besideFilter: true }, [
   trick('plain', 'A child that waits does not outlive the run'),
   trick('double-fork', 'A grandchild without a parent does not outlive the run'),
   trick('new-session', 'A daemon does not outlive the run'),

@@ -1,7 +1,10 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
+import { whereAmI } from '../support/lane.js';
+import { belongsHere } from '../support/skip.js';
 import { attack, attackClass } from './support/attack.js';
+import { runInChildHost } from './support/child-host.js';
 import { aimedAt, outside, withCapabilities, withOptions } from './support/controls.js';
 import { openDirectory } from './support/lab.js';
 import type { Lab } from './support/lab.js';
@@ -30,6 +33,13 @@ const readOnly = ({ kept }: Ground) => ({ filesystem: { read: [kept] } });
 const bothSides = ({ kept, open }: Ground) => ({ filesystem: { read: [kept], write: [open] } });
 const writable = withOptions('the directory granted for writing', ({ kept }: Ground) => ({ filesystem: { read: [], write: [kept] } }));
 const noBorder = withOptions('both in one writable grant', ({ directory }: Ground) => ({ filesystem: { read: [], write: [directory] } }));
+
+/** Starts a command in a mount namespace of its own, with the writable `open` mounted on `kept/sub`. */
+const mountBelow = ({ kept, open }: Ground): string[] => [
+  ...['unshare', '--mount', 'sh', '-c'],
+  `umask 0 && echo x > ${open}/file && mkdir ${open}/sub && mount --bind ${open} ${kept}/sub && exec "$@"`,
+  'sh',
+];
 
 attackClass({ name: 'writing outside the grants', program: 'writes.c' }, [
   attack({
@@ -84,6 +94,18 @@ attackClass({ name: 'writing outside the grants', program: 'writes.c' }, [
     escaped: (_attempt, { file }) => contentOf(file) !== 'as it was',
   }),
   attack({
+    title: 'What is mounted below a read-only grant is read-only too',
+    requires: (context) => belongsHere(context, whereAmI().root, 'as root: nobody else mounts anything'),
+    ground,
+    guest: (lab, { kept }) => lab.attack('change', `${kept}/sub`),
+    inside: (guest, options, on, lab) => runInChildHost(lab, guest, options, { through: mountBelow(on) }),
+    options: readOnly,
+    control: {
+      down: 'the directory granted for writing',
+      run: (guest, options, on, lab) => runInChildHost(lab, guest, { ...options, filesystem: { write: [on.kept] } }, { through: mountBelow(on) }),
+    },
+  }),
+  attack({
     title: 'A working directory given as read-only cannot be changed',
     ground,
     guest: (lab) => lab.attack('change', '.'),
@@ -116,12 +138,12 @@ attackClass({ name: 'writing outside the grants', program: 'writes.c' }, [
   }),
   attack({
     title: 'A program that runs as its owner cannot be left in a writable grant',
-    open: 'only a filter on the modes of chmod and its kin can refuse this',
+    filterOnly: true,
     ground,
     guest: (lab) => lab.attack('leave-setuid', lab.program),
     options: ({ open }) => ({ cwd: open }),
     control: outside(({ open }: Ground) => ({ cwd: open })),
-    escaped: (_attempt, { open }) => (statSync(path.join(open, 'left')).mode & 0o6000) !== 0,
+    escaped: (_attempt, { open }) => ((statSync(path.join(open, 'left'), { throwIfNoEntry: false })?.mode ?? 0) & 0o6000) !== 0,
   }),
 ]);
 

@@ -1,7 +1,7 @@
 /** The host's end of the channel, against a peer that says what it likes. */
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
@@ -22,11 +22,7 @@ interface Peer {
 
 /** A channel on a real listener, with this test in the sandbox's place. */
 async function meet(onMessage: (message: GuestMessage) => void = () => undefined): Promise<Peer> {
-  // The listener's descriptor goes to the channel; the server object must live as long, for it would close it.
-  const server: Server & { _handle?: { fd: number } } = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { fd, port } = boundSocket();
   const heard: GuestMessage[] = [];
   const broken: string[] = [];
   const channel = new Channel({
@@ -36,7 +32,7 @@ async function meet(onMessage: (message: GuestMessage) => void = () => undefined
     },
     onBroken: (error) => broken.push(error.message),
   });
-  channel.listen(server._handle?.fd ?? -1);
+  channel.listen(fd);
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => undefined);
   await once(socket, 'readable');
@@ -44,7 +40,6 @@ async function meet(onMessage: (message: GuestMessage) => void = () => undefined
   onTestFinished(() => {
     channel.close();
     socket.destroy();
-    server.close();
   });
   const say = (text: string | Buffer, with_ = key) => {
     const bytes = Buffer.from(text as string);
@@ -53,6 +48,21 @@ async function meet(onMessage: (message: GuestMessage) => void = () => undefined
     socket.write(Buffer.concat([with_, head, bytes]));
   };
   return { channel, heard, broken, socket, key, port, say };
+}
+
+/** A socket that is bound and belongs to nobody, as the launcher hands one over. */
+function boundSocket(): { fd: number; port: number } {
+  const { TCP, constants } = (process as unknown as { binding(name: string): TcpWrap }).binding('tcp_wrap');
+  const handle = new TCP(constants.SERVER);
+  if (handle.bind('127.0.0.1', 0) !== 0) throw new Error('cannot bind');
+  const name = { port: 0 };
+  handle.getsockname(name);
+  return { fd: handle.fd, port: name.port };
+}
+
+interface TcpWrap {
+  TCP: new (kind: number) => { fd: number; bind(address: string, port: number): number; getsockname(into: { port: number }): number };
+  constants: { SERVER: number };
 }
 
 async function until(condition: () => boolean): Promise<void> {

@@ -45,11 +45,12 @@ describe('records', () => {
   });
 
   it('reads which fences were verified', () => {
-    expect(decodeRecord(record({ kind: 2, fences: 0b1000001001 }))).toEqual({
+    expect(decodeRecord(record({ kind: 2, fences: 0b1000001001, waitStatus: 7 }))).toEqual({
       kind: 'ready',
       fences: new Set(['privileges', 'network', 'user-namespace']),
+      landlockAbi: 7,
     });
-    expect(decodeRecord(record({ kind: 2, fences: 2 ** fenceBits.length - 1 }))).toEqual({ kind: 'ready', fences: new Set(fenceBits) });
+    expect(decodeRecord(record({ kind: 2, fences: 2 ** fenceBits.length - 1 }))).toEqual({ kind: 'ready', fences: new Set(fenceBits), landlockAbi: 0 });
   });
 
   it('reads the end with its cause and usage, null where the kernel did not tell', () => {
@@ -62,6 +63,11 @@ describe('records', () => {
       usage: { cpuUserUs: 1500, cpuSystemUs: 2500, peakMemoryBytes: 2 ** 40, peakPids: 7, oomKills: null, pidsRefused: 3 },
     });
     expect(decodeRecord(record({ kind: 3, waitStatus: -1 }))).toMatchObject({ cause: 'guest-ended', waitStatus: null });
+  });
+
+  it('reads whether there are sockets for IPv6', () => {
+    expect(decodeRecord(record({ kind: 4, waitStatus: 1 }))).toEqual({ kind: 'sockets', hasIpv6: true });
+    expect(decodeRecord(record({ kind: 4, waitStatus: 0 }))).toEqual({ kind: 'sockets', hasIpv6: false });
   });
 
   it('marks a detail that was cut inside a character', () => {
@@ -80,11 +86,12 @@ describe('records', () => {
     ['short', record({ kind: 2 }).subarray(0, -1)],
     ['long', Buffer.concat([record({ kind: 2 }), Buffer.alloc(1)])],
     ['of kind 0', record({ kind: 0 })],
-    ['of an unknown kind', record({ kind: 4 })],
+    ['of an unknown kind', record({ kind: 5 })],
     ['with an unknown stage', record({ kind: 1, stage: stages.length })],
     ['with a negative errno', record({ kind: 1, error: -1 })],
-    ['with an unknown fence bit', record({ kind: 2, fences: 1 << 10 })],
+    ['with an unknown fence bit', record({ kind: 2, fences: 1 << fenceBits.length })],
     ['with the highest fence bit', record({ kind: 2, fences: 2 ** 31 })],
+    ['with a negative ABI of Landlock', record({ kind: 2, waitStatus: -1 })],
     ['with an unknown cause', record({ kind: 3, cause: 7 })],
     ['with a detail that does not end', record({ kind: 1, detail: 'x'.repeat(160) })],
   ])('refuses a record that is %s', (_, bytes) => {
@@ -94,7 +101,7 @@ describe('records', () => {
   it('throws nothing but a RecordError, whatever comes', () => {
     const bytes = fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.uint8Array({ minLength: RECORD_BYTES, maxLength: RECORD_BYTES }));
     fc.assert(
-      fc.property(bytes, fc.integer({ min: 0, max: 4 }), (message, kind) => {
+      fc.property(bytes, fc.integer({ min: 0, max: 5 }), (message, kind) => {
         if (message.length > 3) new DataView(message.buffer).setUint32(0, kind, true);
         try {
           decodeRecord(message);

@@ -36,6 +36,9 @@ const full: Plan = {
   hostname: 'ringfence',
   argv: ['node', '-e', '', 'line\nbreak', '💡'],
   env: { PATH: '/usr/bin', EMPTY: '', EQUALS: 'a=b' },
+  egressPorts: [{ port: 80, ipv4: true, ipv6: false }, { port: 443, ipv4: true, ipv6: true }, { port: 65535, ipv4: false, ipv6: true }],
+  filter: { program: Uint8Array.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]) },
+  landlock: { tcp: false, abstractSockets: false },
   mounts: [
     { kind: 'symlink', path: '/bin', target: 'usr/bin' },
     { kind: 'device', path: '/dev/null', source: '/dev/null', minor: 3 },
@@ -54,13 +57,14 @@ function decode(bytes: Uint8Array) {
   let at = 0;
   const u32 = () => view.getUint32((at += 4) - 4, true);
   const u64 = () => view.getBigUint64((at += 8) - 8, true);
-  const text = () => {
+  const blob = () => {
     const length = u32();
-    const value = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes.subarray(at, at + length));
+    const value = Uint8Array.from(bytes.subarray(at, at + length));
     at += length;
     expect(view.getUint8(at++)).toBe(0);
     return value;
   };
+  const text = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(blob());
   const list = <T>(read: () => T): T[] => Array.from({ length: u32() }, read);
   const plan = {
     magic: u32(),
@@ -76,6 +80,9 @@ function decode(bytes: Uint8Array) {
     hostname: text(),
     argv: list(text),
     env: list(text),
+    ports: list(u32),
+    filter: u32(),
+    program: blob(),
     mounts: list(() => ({ kind: u32(), flags: u32(), mode: u32(), path: text(), source: text() })),
   };
   expect(at).toBe(bytes.byteLength);
@@ -96,8 +103,8 @@ describe('encodePlan', () => {
     const read = decode(encodePlan(full));
     expect(read).toEqual({
       magic: 0x31464752,
-      version: 1,
-      flags: 255,
+      version: 3,
+      flags: 4095,
       ids: [1000, 1001, 0x70000001, 0xfffffffe],
       limits: [2n ** 40n + 7n, 64n, 50_000n, 1500n, 1024n, 0n, 2n ** 28n, 4096n, 17_000n],
       cgroupVersion: 1,
@@ -112,6 +119,9 @@ describe('encodePlan', () => {
       hostname: 'ringfence',
       argv: ['node', '-e', '', 'line\nbreak', '💡'],
       env: ['PATH=/usr/bin', 'EMPTY=', 'EQUALS=a=b'],
+      ports: [0x10000 + 80, 0x30000 + 443, 0x20000 + 65535],
+      filter: 3,
+      program: Uint8Array.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]),
       mounts: [
         { kind: 4, flags: 0, mode: 0, path: '/bin', source: 'usr/bin' },
         { kind: 1, flags: 8, mode: 3, path: '/dev/null', source: '/dev/null' },
@@ -132,9 +142,13 @@ describe('encodePlan', () => {
 
   it('uses the numbers of protocol.h', () => {
     expect(nativeValue('kPlanMagic')).toBe(0x31464752);
-    expect(nativeValue('kPlanVersion')).toBe(1);
-    const flags = ['kUserNamespace', 'kMountNamespace', 'kPidNamespace', 'kNetworkNamespace', 'kIpcNamespace', 'kUtsNamespace', 'kCgroupNamespace', 'kProcOptional'];
-    expect(flags.map(nativeValue)).toEqual([1, 2, 4, 8, 16, 32, 64, 128]);
+    expect(nativeValue('kPlanVersion')).toBe(3);
+    expect(['kPortIpv4', 'kPortIpv6'].map(nativeValue)).toEqual([0x10000, 0x20000]);
+    const flags = ['kUserNamespace', 'kMountNamespace', 'kPidNamespace', 'kNetworkNamespace', 'kIpcNamespace', 'kUtsNamespace', 'kCgroupNamespace', 'kProcOptional', 'kEgress'];
+    expect(flags.map(nativeValue)).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256]);
+    expect(['kLandlock', 'kLandlockNoTcp', 'kLandlockNoAbstract'].map(nativeValue)).toEqual([512, 1024, 2048]);
+    const filters = ['kNone', 'kDefault', 'kNoInet', 'kOwn', 'kNoNamespaces', 'kNoNamespacesInet'];
+    expect(filters.map(nativeValue)).toEqual([0, 1, 2, 3, 4, 5]);
     const controllers = ['kMemoryController', 'kPidsController', 'kCpuController', 'kCpuAccountController'];
     expect(controllers.map(nativeValue)).toEqual([1, 2, 4, 8]);
     expect(['kBind', 'kScratch', 'kDirectory', 'kSymlink', 'kFile'].map(nativeValue)).toEqual([1, 2, 3, 4, 5]);
@@ -144,8 +158,24 @@ describe('encodePlan', () => {
 
   it('sets one bit per namespace, and none for what is left out', () => {
     const none = { user: false, mount: false, pid: false, network: false, ipc: false, uts: false, cgroup: false };
-    expect(decode(encodePlan({ ...full, namespaces: none, procOptional: false })).flags).toBe(0);
-    expect(decode(encodePlan({ ...full, namespaces: { ...none, network: true }, procOptional: false })).flags).toBe(8);
+    const bare = { ...full, procOptional: false, egressPorts: null, landlock: null };
+    expect(decode(encodePlan({ ...bare, namespaces: none })).flags).toBe(0);
+    expect(decode(encodePlan({ ...bare, namespaces: { ...none, network: true } })).flags).toBe(8);
+  });
+
+  it('tells Landlock with TCP or abstract sockets from Landlock without, and from none', () => {
+    expect(decode(encodePlan({ ...full, landlock: null })).flags).toBe(511);
+    expect(decode(encodePlan({ ...full, landlock: { tcp: true, abstractSockets: false } })).flags).toBe(511 + 512 + 2048);
+    expect(decode(encodePlan({ ...full, landlock: { tcp: false, abstractSockets: true } })).flags).toBe(511 + 512 + 1024);
+  });
+
+  it('tells an allowlist without ports, which has a resolver and nothing else, from none', () => {
+    expect(decode(encodePlan({ ...full, egressPorts: [] }))).toMatchObject({ flags: 4095, ports: [] });
+    expect(decode(encodePlan({ ...full, egressPorts: null }))).toMatchObject({ flags: 4095 - 256, ports: [] });
+  });
+
+  it.each([['none', 0], ['default', 1], ['no-inet', 2], ['no-namespaces', 4], ['no-namespaces-inet', 5]] as const)('writes no program with the filter %s', (filter, number) => {
+    expect(decode(encodePlan({ ...full, filter }))).toMatchObject({ filter: number, program: new Uint8Array() });
   });
 
   it('writes version 0 and no parents where there is no cgroup', () => {

@@ -6,6 +6,7 @@ import type { BaseView } from '../../src/plan/base-view.js';
 import { readBaseView } from '../../src/plan/base-view.js';
 import { CommandNotFound } from '../../src/plan/errors.js';
 import { findExecutable } from '../../src/plan/executable.js';
+import { belongsHere } from '../support/skip.js';
 import { temporaryDirectory } from '../support/temporary.js';
 
 let base: BaseView;
@@ -72,6 +73,16 @@ describe('findExecutable', () => {
     expect(await failure('')).toMatchObject({ code: 'ENOENT' });
     expect(await failure(`/${'x'.repeat(5000)}`)).toMatchObject({ code: 'ENOENT' });
     expect(await failure('x'.repeat(5000), '/usr/bin')).toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('finds nothing in a directory of PATH that this account may not search', async (context) => {
+    belongsHere(context, process.getuid?.() !== 0, 'as an ordinary user: root may search any');
+    const directory = temporaryDirectory();
+    mkdirSync(`${directory}/closed`);
+    script(`${directory}/closed/thing`);
+    chmodSync(`${directory}/closed`, 0o600);
+    expect(await failure('thing', `${directory}/closed`)).toMatchObject({ code: 'ENOENT' });
+    expect(await failure(`${directory}/closed/thing`)).toMatchObject({ code: 'EACCES' });
   });
 
   it('remembers that something was found that cannot be executed', async () => {

@@ -10,7 +10,7 @@ const base: LimitOptions = {
   limits: { memoryMb: 512, pids: 128, cpus: null, cpuTimeMs: null, openFiles: 1024, fileSizeMb: null },
 };
 
-function plan(limits: Partial<LimitOptions['limits']> = {}, tmpMb = 256, dropped: ('memory' | 'processes' | 'cpu')[] = []) {
+function plan(limits: Partial<LimitOptions['limits']> = {}, tmpMb = 256, dropped: ('memory' | 'pids' | 'cpu')[] = []) {
   return planLimits({ ...base, filesystem: { tmpMb }, limits: { ...base.limits, ...limits } }, new Set(dropped));
 }
 
@@ -47,6 +47,6 @@ describe('planLimits', () => {
   });
 
   it('leaves out the limits of dropped fences', () => {
-    expect(plan({ cpus: 1 }, 256, ['memory', 'processes', 'cpu'])).toMatchObject({ memoryBytes: 0, pids: 0, cpuQuotaUs: 0 });
+    expect(plan({ cpus: 1 }, 256, ['memory', 'pids', 'cpu'])).toMatchObject({ memoryBytes: 0, pids: 0, cpuQuotaUs: 0 });
   });
 });

@@ -2,23 +2,46 @@ import { readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-import { hasOwnNetwork, planNameFiles } from '../../src/plan/network.js';
+import { compilePolicy } from '../../src/egress/policy.js';
+import { hasOwnNetwork, planEgressPorts, planNameFiles } from '../../src/plan/network.js';
+
+const allowlist = compilePolicy({ allow: ['a.test'] });
 
 describe('hasOwnNetwork', () => {
   it('is the default', () => {
     expect(hasOwnNetwork('none', new Set(), {})).toBe(true);
+    expect(hasOwnNetwork(allowlist, new Set(), {})).toBe(true);
   });
 
   it('is not when the host\'s network was asked for, or the fence was given up', () => {
     expect(hasOwnNetwork('host', new Set(), {})).toBe(false);
     expect(hasOwnNetwork('none', new Set(['network']), {})).toBe(false);
+    expect(hasOwnNetwork(allowlist, new Set(['network']), {})).toBe(false);
   });
 
   it('is switched off by exactly 1', () => {
     expect(hasOwnNetwork('none', new Set(), { SANDBOX_DISABLE_NETNS_FIREWALL: '1' })).toBe(false);
+    expect(hasOwnNetwork(allowlist, new Set(), { SANDBOX_DISABLE_NETNS_FIREWALL: '1' })).toBe(false);
     for (const value of ['', '0', 'true', '1 ', '01', 'yes']) {
       expect(hasOwnNetwork('none', new Set(), { SANDBOX_DISABLE_NETNS_FIREWALL: value })).toBe(true);
     }
+  });
+});
+
+describe('planEgressPorts', () => {
+  it('lists each port of either family once, ascending', () => {
+    const policy = compilePolicy({ allow: ['a.test:443', 'b.test:9', '8.8.4.4:443', '[2606:4700:4700::1111]:53'] });
+    expect(planEgressPorts(policy, true)).toEqual([
+      { port: 9, ipv4: true, ipv6: false },
+      { port: 53, ipv4: false, ipv6: true },
+      { port: 443, ipv4: true, ipv6: false },
+    ]);
+  });
+
+  it('is null without an allowlist, and where the network is shared', () => {
+    expect(planEgressPorts('none', true)).toBeNull();
+    expect(planEgressPorts('host', false)).toBeNull();
+    expect(planEgressPorts(allowlist, false)).toBeNull();
   });
 });
 

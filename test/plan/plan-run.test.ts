@@ -143,7 +143,7 @@ describe('fences that cannot be had', () => {
       if (error === null) break;
       dropped.push((error as FenceUnavailable).fence);
     }
-    expect(dropped).toEqual(['memory', 'processes', 'cpu']);
+    expect(dropped).toEqual(['memory', 'pids', 'cpu']);
   });
 
   it('refuses cpus without a cpu controller, and only then', async () => {
@@ -185,9 +185,9 @@ function placementWithoutCpu() {
 
 describe('fences that were dropped', () => {
   it('keeps the pid namespace, which ends every process, as long as there is any namespace', async () => {
-    expect((await plan({}, ['processes', 'memory'])).plan).toMatchObject({ namespaces: { pid: true }, cgroup: null, limits: { pids: 0 } });
-    expect((await plan({}, ['processes', 'identity'])).plan.namespaces.pid).toBe(true);
-    const { plan: bare } = await plan({}, ['processes', 'identity', 'filesystem', 'network']);
+    expect((await plan({}, ['pids', 'memory'])).plan).toMatchObject({ namespaces: { pid: true }, cgroup: null, limits: { pids: 0 } });
+    expect((await plan({}, ['pids', 'identity'])).plan.namespaces.pid).toBe(true);
+    const { plan: bare } = await plan({}, ['pids', 'identity', 'filesystem', 'network']);
     expect(bare.namespaces).toEqual({ user: false, mount: false, pid: false, network: false, ipc: false, uts: false, cgroup: false });
   });
 

@@ -1,6 +1,7 @@
 /** Options and facts for tests of plans: this machine's own, with a cgroup placement that no test writes to. */
 import type { CgroupPlacement } from '../../src/cgroup/placement.js';
 import type { HostFacts } from '../../src/host/facts.js';
+import { Profiles } from '../../src/seccomp/load.js';
 import { readBaseView } from '../../src/plan/base-view.js';
 import type { Grant } from '../../src/plan/grants.js';
 import type { PlanOptions } from '../../src/plan/plan-run.js';
@@ -26,6 +27,7 @@ export async function factsForPlans(change: Partial<HostFacts> = {}): Promise<Ho
     base: await readBaseView(process.env['PATH']),
     homes: [],
     cgroup: placement,
+    profiles: new Profiles(),
     ...change,
   };
 }
@@ -41,6 +43,7 @@ export function optionsForPlans(change: Partial<PlanOptions> = {}): PlanOptions 
     timeoutMs: 5000,
     gracePeriodMs: 100,
     network: 'none',
+    seccomp: null,
     filesystem: { read: [], write: [], tmpMb: 16 },
     limits: { memoryMb: 64, pids: 16, cpus: null, cpuTimeMs: null, openFiles: 64, fileSizeMb: null },
     ...change,

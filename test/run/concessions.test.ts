@@ -14,7 +14,7 @@ it('tries without one namespace after the other, and gives up no more than it ha
     trials.push([...concessions.dropped.keys()]);
     expect([...concessions.lasting.keys()]).toEqual([...concessions.dropped.keys()]);
   }
-  expect(trials).toEqual([['network'], ['identity'], ['network', 'identity'], ['network', 'identity', 'processes', 'filesystem']]);
+  expect(trials).toEqual([['network'], ['identity'], ['network', 'identity'], ['network', 'identity', 'pids', 'filesystem']]);
 });
 
 it('keeps what was given up for another reason', () => {
@@ -31,7 +31,7 @@ it('does not hold a cgroup that cannot be used now against later runs', () => {
   expect(concessions.concedeTo(failed('cgroup', 'write memory.max'), 'cgroup-unavailable')).toBe(true);
   expect([...concessions.dropped.keys()]).toEqual(['memory']);
   expect(concessions.concedeTo(failed('cgroup', 'mkdir /x'), 'cgroup-unavailable')).toBe(true);
-  expect([...concessions.dropped.keys()].sort()).toEqual(['cpu', 'memory', 'processes']);
+  expect([...concessions.dropped.keys()].sort()).toEqual(['cpu', 'memory', 'pids']);
   expect(concessions.concedeTo(failed('cgroup', 'mkdir /x'), 'cgroup-unavailable')).toBe(false);
   expect(concessions.lasting.size).toBe(0);
 });
@@ -54,7 +54,7 @@ it.each([
 
 it('names the fence of a failure where there is but one', () => {
   expect(fenceOf(failed('loopback', 'ioctl lo'), 'user-namespaces-restricted')).toBe('network');
-  expect(fenceOf(failed('cgroup', 'write pids.max'), 'cgroup-unavailable')).toBe('processes');
+  expect(fenceOf(failed('cgroup', 'write pids.max'), 'cgroup-unavailable')).toBe('pids');
   expect(fenceOf(failed('cgroup', 'mkdir /x'), 'cgroup-unavailable')).toBeNull();
   expect(fenceOf(failed('namespaces', 'clone3'), 'user-namespaces-disabled')).toBeNull();
 });

@@ -52,7 +52,7 @@ describe('a host without a place for cgroups', () => {
     expect(lax).toMatchObject({ outcome: 'exit', exitCode: 3 });
     expect(lax.enforcement).toMatchObject({
       memory: { status: 'unavailable', by: 'CGROUP_OVERRIDE_INVALID' },
-      processes: { status: 'unavailable', by: 'CGROUP_OVERRIDE_INVALID; only process-tree' },
+      pids: { status: 'unavailable', by: 'CGROUP_OVERRIDE_INVALID; only process-tree' },
       filesystem: { status: 'enforced' },
       network: { status: 'enforced' },
     });

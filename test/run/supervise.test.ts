@@ -1,5 +1,6 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
+import { compilePolicy } from '../../src/egress/policy.js';
 import { native } from '../../src/launcher/addon.js';
 import type { FenceBit } from '../../src/launcher/records.js';
 import { AbortFan } from '../../src/run/abort.js';
@@ -7,7 +8,7 @@ import { describeEnding } from '../../src/run/collect.js';
 import { validateOptions } from '../../src/run/options.js';
 import type { SandboxOptions } from '../../src/run/options.js';
 import { supervise } from '../../src/run/supervise.js';
-import type { Ending } from '../../src/run/supervise.js';
+import type { Ending } from '../../src/run/ending.js';
 import { compileFixture } from '../support/compile.js';
 import { leftovers, newLeftovers } from '../support/leftovers.js';
 
@@ -16,16 +17,19 @@ const launcher = compileFixture('faulty-launcher.cc', { flags: ['-std=c++17'] })
 interface Extra {
   options?: Partial<SandboxOptions>;
   required?: FenceBit[];
+  hasAllowlist?: boolean;
   patienceMs?: number;
 }
 
 /** Supervises a launcher that does these lines. */
-function play(script: string[], { options = {}, required = [], patienceMs = 5000 }: Extra = {}): Promise<Ending> {
+function play(script: string[], { options = {}, required = [], hasAllowlist = false, patienceMs = 5000 }: Extra = {}): Promise<Ending> {
+  const network = !hasAllowlist ? 'none' : compilePolicy({ allow: ['a.test:443', '[2606:4700::1]:443'] });
   return supervise({
     native: native(),
     launcher,
     plan: Buffer.from(`${script.join('\n')}\n`),
-    options: validateOptions({ command: '/guest', args: [], timeoutMs: 20_000, ...options }),
+    options: { ...validateOptions({ command: '/guest', args: [], timeoutMs: 20_000, ...options }), network },
+    hasAllowlist,
     aborts: new AbortFan(),
     patienceMs,
     missing: (verified) => required.filter((bit) => !verified.has(bit)),
@@ -123,6 +127,57 @@ it('does not let an abort after the end change the outcome', async () => {
   expect((await running).outcome).toBe('exit');
 });
 
+describe('the sockets of an allowlist', () => {
+  const hasAllowlist = true;
+
+  it('are served until the launcher has gone, and leave nothing', async () => {
+    await play(['sockets 5', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
+    const before = leftovers();
+    const ending = await play(['sockets 5', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
+    expect(ending).toMatchObject({ outcome: 'exit', unserved: null, egress: { connections: [], omitted: 0 } });
+    expect(newLeftovers(before, leftovers())).toEqual({});
+  });
+
+  it.each([
+    ['that are none', 'pipes 5', 'allowlist-unavailable'],
+    ['of which some did not come through', 'sockets 4', 'host-out-of-descriptors'],
+    ['of which too many came', 'sockets 7', 'host-out-of-descriptors'],
+  ])('%s end the run, and are closed', async (_, sockets, code) => {
+    const script = [sockets, 'command', 'ready 0', 'ended 0x100', 'exit 0'];
+    await play(script, { hasAllowlist });
+    const before = leftovers();
+    const ending = await play(script, { hasAllowlist });
+    expect(ending.outcome).toBe('spawn-error');
+    expect(ending.stdout.text()).toBe('kill\n');
+    expect(codeOf(ending)).toBe(code);
+    expect(newLeftovers(before, leftovers())).toEqual({});
+  });
+
+  it('that come twice are served once', async () => {
+    const before = leftovers();
+    const ending = await play(['sockets 5', 'sockets 5', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
+    expect(ending.outcome).toBe('exit');
+    expect(newLeftovers(before, leftovers())).toEqual({});
+  });
+
+  it('that nobody asked for, or that do not come, are no protocol', async () => {
+    const before = leftovers();
+    for (const ending of [await play(['sockets 5', 'command', 'exit 0']), await play(['ready 0', 'command', 'exit 0'], { hasAllowlist })]) {
+      expect(ending.outcome).toBe('spawn-error');
+      expect(codeOf(ending)).toBe('launcher-protocol');
+      expect(ending.stdout.text()).toBe('hung up\n');
+    }
+    expect(newLeftovers(before, leftovers())).toEqual({});
+  });
+
+  it('are closed when the launcher fails after them', async () => {
+    const before = leftovers();
+    expect((await play(['sockets 5', 'failure 3', 'exit 1'], { hasAllowlist })).outcome).toBe('spawn-error');
+    expect((await play(['sockets 5', 'raise 9'], { hasAllowlist })).outcome).toBe('spawn-error');
+    expect(newLeftovers(before, leftovers())).toEqual({});
+  });
+});
+
 it('leaves nothing open after any of this', async () => {
   await play(['exit 0']);
   const before = leftovers();
@@ -137,7 +192,7 @@ it('leaves nothing open after any of this', async () => {
 
 it('rejects, with nothing left, when there is no launcher', async () => {
   const before = leftovers();
-  const options = validateOptions({ command: '/guest', args: [], timeoutMs: 1000 });
+  const options = { ...validateOptions({ command: '/guest', args: [], timeoutMs: 1000 }), network: 'none' as const };
   const missing = () => [];
   expect(() =>
     supervise({ native: native(), launcher: '/no/such/launcher', plan: Buffer.alloc(0), options, aborts: new AbortFan(), missing }),

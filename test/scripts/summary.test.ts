@@ -1,11 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { expect, it } from 'vitest';
 // @ts-expect-error scripts have no declarations
 import { summarize } from '../../scripts/lanes/summary.mjs';
-// @ts-expect-error scripts have no declarations
-import { readReport } from '../../scripts/lanes/vitest.mjs';
 
 interface Test {
   name: string;
@@ -51,24 +46,4 @@ it('where everything must run, takes no skip without a reason and no test that e
   expect(verdict([lane('x', [silent]), lane('y', [{ ...silent, status: 'passed' }])], { mustRun: true }).last).toBe('1 passed, 1 failed, 1 skipped');
   expect(verdict([lane('x', [skipped]), lane('y', [skipped])], { mustRun: true, complete: true }).last).toBe('0 passed, 1 failed, 2 skipped');
   expect(verdict([lane('x', [skipped]), lane('y', [{ ...skipped, status: 'passed' }])], { mustRun: true, complete: true }).failed).toBe(false);
-});
-
-it('reads a report: the reason of a skip, a file that cannot be loaded, no file at all', () => {
-  const directory = mkdtempSync(path.join(tmpdir(), 'test-'));
-  const file = path.join(directory, 'report.json');
-  const test = { ancestorTitles: ['outer'], title: 'inner', status: 'pending', meta: { skipReason: 'only as root' } };
-  const testResults = [
-    { name: '/p/test/a.test.ts', status: 'passed', message: '', assertionResults: [test] },
-    { name: '/p/test/b.test.ts', status: 'failed', message: 'no such module', assertionResults: [] },
-  ];
-  try {
-    writeFileSync(file, JSON.stringify({ testResults }));
-    expect(readReport(file, '/p')).toEqual([
-      { name: 'test/a.test.ts > outer > inner', status: 'skipped', reason: 'only as root' },
-      { name: 'test/b.test.ts', status: 'failed', reason: 'no such module' },
-    ]);
-    expect(readReport(path.join(directory, 'none.json'), '/p')).toBeNull();
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
 });

@@ -177,14 +177,14 @@ describe("a caller's own profile", () => {
     writeFileSync(path, JSON.stringify(document));
     return path;
   };
-  const install = (document: object): string => {
+  const install = async (document: object): Promise<string> => {
     const path = join(directory, `${Math.random()}.bpf`);
-    writeFileSync(path, encodeProgram(loadProfile(write(document), target).program));
+    writeFileSync(path, encodeProgram((await loadProfile(write(document), target)).program));
     return path;
   };
 
-  it('does in the kernel what it says, a refusal beside a permission of the same call included', () => {
-    const filter = install({
+  it('does in the kernel what it says, a refusal beside a permission of the same call included', async () => {
+    const filter = await install({
       defaultAction: 'SCMP_ACT_ALLOW',
       syscalls: [
         { names: ['uname'], action: 'SCMP_ACT_ERRNO', errnoRet: 13 },
@@ -197,13 +197,13 @@ describe("a caller's own profile", () => {
     expect(probe(filter, lines)).toEqual(['errno 13', 'errno 7', 'errno 7', 'errno 9', 'signal 31', expect.stringMatching(/^ok/)]);
   });
 
-  it('must let the launcher finish', () => {
-    expect(() => loadProfile(write({ defaultAction: 'SCMP_ACT_ERRNO' }), target)).toThrow(/must allow prctl/);
-    const syscalls = [{ names: ['prctl', 'sendto', 'exit_group'], action: 'SCMP_ACT_ALLOW' }];
-    expect(() => loadProfile(write({ defaultAction: 'SCMP_ACT_ERRNO', syscalls }), target)).toThrow(/^seccomp\.profile .*must allow execve/);
+  it('must let the launcher finish', async () => {
+    await expect(loadProfile(write({ defaultAction: 'SCMP_ACT_ERRNO' }), target)).rejects.toThrow(/must allow prctl/);
+    const syscalls = [{ names: ['prctl', 'exit_group'], action: 'SCMP_ACT_ALLOW' }];
+    await expect(loadProfile(write({ defaultAction: 'SCMP_ACT_ERRNO', syscalls }), target)).rejects.toThrow(/^seccomp\.profile .*must allow execve/);
   });
 
-  it('is an error with its path when it cannot be read', () => {
-    expect(() => loadProfile('/nonexistent/profile.json', target)).toThrow(/^seccomp\.profile \/nonexistent\/profile\.json: ENOENT/);
+  it('is an error with its path when it cannot be read', async () => {
+    await expect(loadProfile('/nonexistent/profile.json', target)).rejects.toThrow(/^seccomp\.profile \/nonexistent\/profile\.json: ENOENT/);
   });
 });

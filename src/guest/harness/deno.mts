@@ -26,7 +26,7 @@ interface Stray {
 
 const scope = globalThis as unknown as { Deno: DenoScope; addEventListener(type: string, listener: (event: Stray) => void): void };
 const { Deno } = scope;
-const { apply, deleteProperty } = Reflect;
+const { apply, defineProperty, deleteProperty } = Reflect;
 const { subarray } = Uint8Array.prototype;
 const { exit, inspect } = Deno;
 const encode = encodeURIComponent;
@@ -40,6 +40,16 @@ const connection = await Deno.connect({ hostname: '127.0.0.1', port });
 Deno.permissions.revokeSync({ name: 'net', host: `127.0.0.1:${port}` });
 // The way to every resource by its number.
 deleteProperty(Deno, Deno.internal);
+
+// Deno's own operations go through this one: a guest that replaces it would only cut itself off.
+const { call } = Function.prototype;
+defineProperty(Function.prototype, 'call', {
+  configurable: false,
+  get: () => call,
+  set(this: unknown, value: unknown) {
+    if (this !== Function.prototype) defineProperty(this as object, 'call', { value, writable: true, enumerable: true, configurable: true });
+  },
+});
 
 const read = connection.read.bind(connection);
 const write = connection.write.bind(connection);

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 import type { SandboxOptions, SandboxResult } from '../../../src/index.js';
 import { patience } from '../../support/lane.js';
-import type { Attempt, Guest } from './attack.js';
+import type { Attempt, Guest, Options } from './attack.js';
 import { verdictOf } from './lab.js';
 import type { Lab } from './lab.js';
 
@@ -29,14 +29,16 @@ export function hostEnvironment(): Record<string, string> {
 export async function runInChildHost(
   lab: Lab,
   { command, args }: Guest,
+  options: Options,
   about: { through?: string[]; cwd?: string; env?: Record<string, string> },
 ): Promise<Attempt> {
-  const { through = [], env, ...options } = about;
-  const host = childHost({ runs: [{ command, args, timeoutMs: patience(20_000), filesystem: { read: [lab.program] } }] });
-  const [first = '', ...rest] = [...through, host.command, ...host.args];
-  const { stdout, words } = await lab.outside({ command: first, args: rest }, { timeoutMs: patience(30_000), env: { ...hostEnvironment(), ...env }, ...options });
+  const { through = [], env, ...rest } = about;
+  const read = [...(options.filesystem?.read ?? []), lab.program];
+  const host = childHost({ runs: [{ timeoutMs: patience(20_000), ...options, command, args, filesystem: { ...options.filesystem, read } }] });
+  const [first = '', ...words] = [...through, host.command, ...host.args];
+  const { stdout, words: said } = await lab.outside({ command: first, args: words }, { timeoutMs: patience(30_000), env: { ...hostEnvironment(), ...env }, ...rest });
   const [line = ''] = stdout.split('\n');
-  if (!line.startsWith('{')) throw new Error(`the host gave no result: ${words}`);
+  if (!line.startsWith('{')) throw new Error(`the host gave no result: ${said}`);
   const result = JSON.parse(line) as SandboxResult;
   return { ...verdictOf(result.stdout), exitCode: result.exitCode, result };
 }

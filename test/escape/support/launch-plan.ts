@@ -5,6 +5,7 @@ import { encodePlan } from '../../../src/plan/encode.js';
 import type { Plan } from '../../../src/plan/plan.js';
 import { planRun } from '../../../src/plan/plan-run.js';
 import { AbortFan } from '../../../src/run/abort.js';
+import { compileNetwork } from '../../../src/run/network.js';
 import { validateOptions } from '../../../src/run/options.js';
 import type { SandboxOptions } from '../../../src/run/options.js';
 import { supervise } from '../../../src/run/supervise.js';
@@ -26,7 +27,8 @@ export async function launchPlan(
   change: (plan: Plan) => void = () => undefined,
   beforeLaunch: () => void | Promise<void> = () => undefined,
 ): Promise<PlanAttempt> {
-  const checked = validateOptions({ ...options, timeoutMs: options.timeoutMs ?? patience(20_000) });
+  const valid = validateOptions({ ...options, timeoutMs: options.timeoutMs ?? patience(20_000) });
+  const checked = { ...valid, network: await compileNetwork(valid.network) };
   const { plan } = await planRun(checked, await readHostFacts(), new Set());
   change(plan);
   await beforeLaunch();

@@ -1,0 +1,99 @@
+import { createSocket } from 'node:dgram';
+import { closeSync, fstatSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { native } from '../../src/launcher/addon.js';
+import type { PacketRequest, PacketWatch } from '../../src/launcher/native.js';
+import { compileFixture } from '../support/compile.js';
+import { leftovers, newLeftovers } from '../support/leftovers.js';
+
+const launcher = compileFixture('faulty-launcher.cc', { flags: ['-std=c++17'] });
+const ends: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+/** A socket that nothing in this process knows of: a packet socket takes privileges, a bound UDP socket is read the same way. */
+async function strangeSocket(): Promise<{ fd: number; port: number }> {
+  const descriptors = await new Promise<number[]>((resolve) => {
+    const launch = native().launch({
+      launcher,
+      plan: Buffer.from('sockets 1\nexit 0'),
+      onRecord: (_, received) => resolve(received),
+      onExit: () => {
+        for (const each of [launch.stdin, launch.stdout, launch.stderr]) closeSync(each);
+      },
+    });
+  });
+  const [fd = -1] = descriptors;
+  const line = readFileSync('/proc/net/udp', 'utf8').split('\n').find((each) => each.trim().split(/\s+/)[9] === String(fstatSync(fd).ino)) ?? '';
+  return { fd, port: Number.parseInt(line.trim().split(/\s+/)[1]?.split(':')[1] ?? '', 16) };
+}
+
+async function watched(): Promise<{ fd: number; seen: string[]; watch: PacketWatch; send(count: number): Promise<void> }> {
+  const { fd, port } = await strangeSocket();
+  const sender = createSocket('udp4');
+  const seen: string[] = [];
+  const watch = native().watchPackets({ fd, onPacket: (bytes) => seen.push(bytes.toString()) });
+  ends.push(async () => {
+    watch.close();
+    sender.close();
+    closeSync(fd);
+  });
+  let next = 0;
+  const send = async (count: number): Promise<void> => {
+    for (let sent = 0; sent < count; sent++) await new Promise((resolve) => sender.send(`${next++}`, port, '127.0.0.1', resolve));
+  };
+  return { fd, seen, watch, send };
+}
+
+describe('watchPackets', () => {
+  it('hands over each packet, in order, also those of a burst', async () => {
+    const { seen, send } = await watched();
+    await send(1);
+    await expect.poll(() => seen).toEqual(['0']);
+    await send(150);
+    await expect.poll(() => seen.length).toBe(151);
+    expect(seen).toEqual(Array.from({ length: 151 }, (_, index) => `${index}`));
+  });
+
+  it('gives out what is queued when it is closed, and nothing after that', async () => {
+    const { seen, send, watch, fd } = await watched();
+    await send(100);
+    expect(watch.close()).toBe(0);
+    expect(seen.length).toBe(100);
+    await send(3);
+    await sleep(50);
+    expect(seen.length).toBe(100);
+    expect(watch.close()).toBe(0);
+    // The descriptor is the caller's still.
+    expect(fstatSync(fd).isSocket()).toBe(true);
+  });
+
+  it('may be closed from its own callback', async () => {
+    const { fd, port } = await strangeSocket();
+    const sender = createSocket('udp4');
+    const seen: string[] = [];
+    const watch = native().watchPackets({
+      fd,
+      onPacket(bytes) {
+        seen.push(bytes.toString());
+        watch.close();
+      },
+    });
+    for (const text of ['a', 'b', 'c']) await new Promise((resolve) => sender.send(text, port, '127.0.0.1', resolve));
+    await expect.poll(() => seen.length).toBeGreaterThan(0);
+    sender.close();
+    closeSync(fd);
+  });
+
+  it('refuses what is no descriptor or no function, and leaves nothing', async () => {
+    const before = leftovers();
+    for (const wrong of [undefined, {}, { fd: 3 }, { fd: '3', onPacket() {} }, { fd: 3, onPacket: 1 }]) {
+      expect(() => native().watchPackets(wrong as PacketRequest)).toThrow(TypeError);
+    }
+    expect(() => native().watchPackets({ fd: 1_000_000, onPacket() {} })).toThrow(expect.objectContaining({ code: 'EBADF' }));
+    expect(newLeftovers(before, leftovers())).toEqual({});
+  });
+});
