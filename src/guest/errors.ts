@@ -7,15 +7,15 @@ export interface GuestFailure {
 }
 
 const MAX_CHARACTERS = 4000;
-/** The URL that the harness imports the function by holds all of its source. */
-const SOURCE_URL = /data:(?:application\/typescript|text\/javascript),[\w.!~*'()%-]*/g;
+/** The URL that the harness imports the function by; in Node it holds all of its source. */
+const SOURCE_URL = /blob:null\/[\w-]+|data:text\/javascript,[\w.!~*'()%-]*/g;
 /** V8 says so on standard error and aborts. */
 const HEAP_EXHAUSTED = /heap out of memory|Fatal JavaScript out of memory/;
 
 /** A message of the guest's, without the harness's way of naming its source and without excerpts of it. */
 export function guestMessage(text: string): string {
   const lines = text
-    .replace(/\s+at data:[^\n]*/g, '')
+    .replace(/\s+at (?:data|blob):[^\n]*/g, '')
     .replace(SOURCE_URL, 'the function')
     .split('\n')
     .filter((line) => !/^\s*\d*\s+\||^\s+at\s/.test(line));

@@ -10,7 +10,9 @@ import { findDeno } from './find-deno.js';
 import { nodeRuntime } from './runtime.js';
 import type { Runtime } from './runtime.js';
 import { denoRuntime } from './runtime-deno.js';
+import { WarmPool } from './pool.js';
 import { GuestSandbox } from './sandbox.js';
+import type { Profile } from './sandbox.js';
 import { TypeStripper } from './strip-types.js';
 
 export interface ExecutorOptions {
@@ -21,6 +23,11 @@ export interface ExecutorOptions {
   isolation?: 'strict' | 'best-effort' | undefined;
   /** The only broker that requests may name. Default: SANDBOX_BROKER_URL; without either, any. */
   brokerUrl?: string | undefined;
+  /**
+   * Sandboxes to keep started for functions to come, for each of the two profiles (memory, network) used last; the first is
+   * the default one. They cost memory and no processor time. Default: 0.
+   */
+  warm?: number | undefined;
   /** For the hosts that requests name: private ranges that are open, pinned addresses, limits. */
   network?: GuestNetwork | undefined;
 }
@@ -38,6 +45,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
 
 /** Beyond a function's own deadline, which is kept here. */
 const BACKSTOP_MS = 1000;
+/** One that waits has no deadline yet; setTimeout knows no longer time. */
+const NEVER_MS = 2 ** 31 - 1;
+const DEFAULT_PROFILE: Profile = { memoryMb: 128, network: 'none', net: [], import: [] };
 
 class SandboxExecutor implements Executor {
   readonly #host = new Host();
@@ -47,15 +57,19 @@ class SandboxExecutor implements Executor {
   readonly #network: GuestNetwork;
   /** null where the runtime strips types itself. */
   readonly #stripper: TypeStripper | null;
+  readonly #pool: WarmPool;
   readonly #answers = new Set<Promise<GuestAnswer>>();
   readonly #closing = new AbortController();
 
-  constructor({ runtime, command, isolation = 'strict', brokerUrl, network = {} }: ExecutorOptions) {
+  constructor({ runtime, command, isolation = 'strict', brokerUrl, network = {}, warm = 0 }: ExecutorOptions) {
     this.#runtime = runtime === 'deno' ? denoRuntime(command ?? findDeno()) : nodeRuntime(command ?? process.execPath);
     this.#stripper = runtime === 'node' ? new TypeStripper() : null;
     this.#isolation = isolation;
     this.#brokerUrl = brokerUrl ?? process.env['SANDBOX_BROKER_URL'];
     this.#network = network;
+    this.#pool = new WarmPool({ size: warm, start: (profile) => this.#start(profile, NEVER_MS, true) });
+    this.#pool.keep(DEFAULT_PROFILE);
+    if (warm > 0) this.#stripper?.prepare();
   }
 
   async run(request: GuestRequest): Promise<GuestAnswer> {
@@ -70,7 +84,7 @@ class SandboxExecutor implements Executor {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all(this.#answers);
+    await Promise.all([...this.#answers, this.#pool.close()]);
     await this.#stripper?.close();
   }
 
@@ -96,15 +110,20 @@ class SandboxExecutor implements Executor {
   #dispatch(request: CheckedRequest, network: CompiledNetwork, startedAt: number): Promise<GuestAnswer> | GuestAnswer {
     if (this.#closing.signal.aborted) return refusal(startedAt, 'closed', 'the executor is closed');
     if (request.signal?.aborted === true) return refusal(startedAt, 'canceled', 'the run was canceled');
-    const sandbox = new GuestSandbox({
-      host: this.#host,
-      runtime: this.#runtime,
-      profile: { memoryMb: request.memoryMb, ...network },
-      isolation: this.#isolation,
-      backstopMs: request.timeoutMs + BACKSTOP_MS,
-    });
-    const run = new GuestRun({ request, source: this.#stripper === null ? { code: request.source } : this.#stripper.strip(request.source), sandbox, host: this.#host, startedAt });
+    const profile = { memoryMb: request.memoryMb, ...network };
+    const source = this.#stripper === null ? { code: request.source } : this.#stripper.strip(request.source);
+    const sandbox = this.#pool.take(profile) ?? this.#start(profile, request.timeoutMs + BACKSTOP_MS, false);
+    this.#pool.guestRuns(1);
+    const run = new GuestRun({ request, source, sandbox, host: this.#host, startedAt });
     const unsubscribe = this.#host.aborts.subscribe(this.#closing.signal, () => run.cancel());
-    return run.answer.finally(unsubscribe);
+    this.#pool.keep(profile);
+    return run.answer.finally(() => {
+      unsubscribe();
+      this.#pool.guestRuns(-1);
+    });
+  }
+
+  #start(profile: Profile, backstopMs: number, rehearse: boolean): GuestSandbox {
+    return new GuestSandbox({ host: this.#host, runtime: this.#runtime, profile, isolation: this.#isolation, backstopMs, rehearse });
   }
 }

@@ -1,5 +1,5 @@
 import { harnessFile } from './harness-files.js';
-import { GUEST_ENVIRONMENT, GUEST_PIDS } from './runtime.js';
+import { GUEST_ENVIRONMENT, GUEST_PIDS, harnessArgs } from './runtime.js';
 import type { Runtime, Setting } from './runtime.js';
 
 /** Where Deno imports from when no flag says otherwise; `--deny-import` without hosts would deny nothing. */
@@ -45,7 +45,7 @@ export function denoRuntime(command: string): Runtime {
       `--v8-flags=--max-old-space-size=${setting.memoryMb}`,
       ...permissionFlags(setting),
       harness.path,
-      String(setting.port),
+      ...harnessArgs(setting.port, setting.rehearse),
     ],
   };
 }

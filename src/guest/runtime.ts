@@ -27,6 +27,8 @@ export interface Setting {
   import: readonly string[];
   /** Where the channel is, on the sandbox's loopback. */
   port: number;
+  /** Load what functions need before saying to be ready. */
+  rehearse: boolean;
 }
 
 /** Nothing of the host's own environment; both directories are the sandbox's. */
@@ -43,6 +45,11 @@ export function nodeRuntime(command: string): Runtime {
     env: () => GUEST_ENVIRONMENT,
     pids: GUEST_PIDS,
     overheadMb: (memoryMb) => 64 + Math.ceil(memoryMb / 12),
-    args: ({ memoryMb, port }) => [`--max-old-space-size=${memoryMb}`, harness.path, String(port)],
+    args: ({ memoryMb, port, rehearse }) => [`--max-old-space-size=${memoryMb}`, harness.path, ...harnessArgs(port, rehearse)],
   };
+}
+
+/** What the harness is told on its command line. */
+export function harnessArgs(port: number, rehearse: boolean): string[] {
+  return [String(port), ...(rehearse ? ['rehearse'] : [])];
 }

@@ -26,6 +26,8 @@ export interface SandboxSetup {
   isolation: 'strict' | 'best-effort';
   /** Milliseconds after which the launcher ends the sandbox by itself, should this process be stuck. */
   backstopMs: number;
+  /** The runtime loads what functions need before it is ready: for a sandbox that has time for that. */
+  rehearse: boolean;
 }
 
 /** Milliseconds between the soft signal and SIGKILL. */
@@ -46,11 +48,11 @@ export class GuestSandbox implements Attendant {
   #work: { envelope: Envelope; events: ChannelEvents } | null = null;
   #onReady: () => void = () => undefined;
 
-  constructor({ host, runtime, profile, isolation, backstopMs }: SandboxSetup) {
+  constructor({ host, runtime, profile, isolation, backstopMs, rehearse }: SandboxSetup) {
     this.files = runtime.files;
     this.port = portBeside(profile.network);
     this.ready = new Promise((resolve) => (this.#onReady = resolve));
-    const setting = { ...profile, port: this.port };
+    const setting = { ...profile, port: this.port, rehearse };
     const options = validateOptions({
       command: runtime.command,
       args: runtime.args(setting),

@@ -135,7 +135,7 @@ describe('on Deno the channel is out of reach', () => {
       const found = [];
       for (const owner of [Deno, globalThis]) for (const key of Reflect.ownKeys(owner)) {
         let value; try { value = owner[key] } catch { continue }
-        if (value && (typeof value === 'object' || typeof value === 'function')) for (const name of ['core', 'ops', 'resources', 'internalRidSymbol']) if (name in value) found.push([String(key), name]);
+        if (value && (typeof value === 'object' || typeof value === 'function')) for (const name of ['core', 'ops', 'resources', 'internalRidSymbol']) try { if (name in value) found.push([String(key), name]) } catch {}
       }
       return [typeof Deno[Deno.internal], typeof __bootstrap, found];
     }`;

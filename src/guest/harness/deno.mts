@@ -29,13 +29,17 @@ const { Deno } = scope;
 const { apply, defineProperty, deleteProperty } = Reflect;
 const { subarray } = Uint8Array.prototype;
 const { exit, inspect } = Deno;
-const encode = encodeURIComponent;
 const inspectArgs = Deno[Deno.internal]?.inspectArgs;
 const format = inspectArgs ?? ((values: unknown[]) => values.map((value) => (typeof value === 'string' ? value : inspect(value))).join(' '));
 const mayUseNode = /\b(?:import|require|process|Buffer|global|(?:set|clear)(?:Timeout|Interval|Immediate))\b/;
 const { test } = RegExp.prototype;
 
 const port = Number(Deno.args[0]);
+const rehearses = Deno.args[1] === 'rehearse';
+const OwnBlob = Blob;
+const { createObjectURL } = URL;
+// Not by a data: URL: that would put the source into every message that names the module.
+const load = (source: string): Promise<object> => import(createObjectURL(new OwnBlob([source], { type: 'application/typescript' }))) as Promise<object>;
 const connection = await Deno.connect({ hostname: '127.0.0.1', port });
 Deno.permissions.revokeSync({ name: 'net', host: `127.0.0.1:${port}` });
 // The way to every resource by its number.
@@ -63,6 +67,8 @@ const send = (message: string): void => {
   sending ??= drain();
 };
 
+const ready = (): void => send('{"t":"ready"}');
+
 async function drain(): Promise<void> {
   for (; waitingFrom < waiting.length; waitingFrom++) {
     const bytes = waiting[waitingFrom] as Uint8Array;
@@ -72,15 +78,13 @@ async function drain(): Promise<void> {
   sending = null;
 }
 
-const receive = prepare({
+const { receive, rehearse } = prepare({
   send,
   format,
-  async prepareFor(source) {
-    // Deno's own Node modules, timers among them, look for Atomics when the first of them is loaded, and never again.
-    // Loading one takes longer than most functions do.
-    if (apply(test, mayUseNode, [source])) await import('node:events');
-  },
-  load: (source) => import(`data:application/typescript,${encode(source)}`) as Promise<object>,
+  // The first of Deno's own Node modules, timers among them, looks for Atomics; none later does. It takes longer to load than
+  // most functions run.
+  loadBefore: (source) => (apply(test, mayUseNode, [source]) ? () => import('node:events') : null),
+  load,
 });
 const stray = (event: Stray): void => {
   event.preventDefault();
@@ -92,7 +96,8 @@ scope.addEventListener('error', stray);
 const splitter = new Splitter({
   onOpen(encodeWithKey) {
     frame = encodeWithKey;
-    send('{"t":"ready"}');
+    if (rehearses) void rehearse().then(ready);
+    else ready();
   },
   onMessage: receive,
 });

@@ -8,19 +8,23 @@ import { fail, prepare } from './realm.mjs';
 const socket = createConnection({ host: '127.0.0.1', port: Number(process.argv[2]), noDelay: true });
 const write = socket.write.bind(socket) as (bytes: Uint8Array) => boolean;
 const encode = encodeURIComponent;
+const rehearses = process.argv[3] === 'rehearse';
+const load = (source: string): Promise<object> => import(`data:text/javascript,${encode(source)}`) as Promise<object>;
 let frame: (message: string) => Uint8Array;
 const send = (message: string): void => void write(frame(message));
+const ready = (): void => send('{"t":"ready"}');
 
-const receive = prepare({
+const { receive, rehearse } = prepare({
   send,
   format: (values) => formatWithOptions({}, ...values),
-  prepareFor: () => Promise.resolve(),
-  load: (source) => import(`data:text/javascript,${encode(source)}`) as Promise<object>,
+  loadBefore: () => null,
+  load,
 });
 const splitter = new Splitter({
   onOpen(encodeWithKey) {
     frame = encodeWithKey;
-    send('{"t":"ready"}');
+    if (rehearses) void rehearse().then(ready);
+    else ready();
   },
   onMessage: receive,
 });

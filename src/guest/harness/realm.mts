@@ -9,8 +9,8 @@ export interface Surroundings {
   send(text: string): void;
   /** Values as the runtime's console would print them. */
   format(values: unknown[]): string;
-  /** Called with the source before anything is taken away from its realm. */
-  prepareFor(source: string): Promise<void>;
+  /** Modules of the runtime that look for shared memory when they are loaded, and that this source may use. */
+  loadBefore(source: string): (() => Promise<unknown>) | null;
   /** Evaluates a module; resolves with its namespace. */
   load(source: string): Promise<object>;
 }
@@ -49,17 +49,35 @@ const slice = String.prototype.slice;
 const OwnPromise = Promise;
 const OwnError = Error;
 
-/** Prepares the realm and gives back what takes the host's messages. */
-export function prepare(surroundings: Surroundings): (message: string) => void {
+export interface Harness {
+  /** Takes the host's messages. */
+  receive(message: string): void;
+  /** Goes through all that a run does, with a function of no consequence. */
+  rehearse(): Promise<void>;
+}
+
+/** Prepares the realm. */
+export function prepare(surroundings: Surroundings): Harness {
   const { send } = surroundings;
+  const shared = removeThreads();
+  replaceConsole(surroundings);
   const calls = new Calls(send);
   let started = false;
-  return (message) => {
-    const parsed = parse(message) as Start | Reply;
-    if (parsed.t === 'reply') return calls.settle(parsed);
-    if (started) return;
-    started = true;
-    void run(parsed, surroundings, calls);
+  return {
+    receive(message) {
+      const parsed = parse(message) as Start | Reply;
+      if (parsed.t === 'reply') return calls.settle(parsed);
+      if (started) return;
+      started = true;
+      offerBindings(parsed, calls);
+      setGlobal('__secrets', freeze(parsed.secrets));
+      void run(parsed, surroundings, shared);
+    },
+    async rehearse() {
+      const start: Start = { t: 'start', source: 'export default (input) => setTimeout(() => {}, 0) && input;', input: {}, secrets: {}, bindings: 'none' };
+      await run(start, { ...surroundings, send: () => undefined }, shared);
+      surroundings.format([start]);
+    },
   };
 }
 
@@ -68,15 +86,15 @@ export function fail(send: Surroundings['send'], error: unknown): void {
   send(`{"t":"failure","error":${stringify(messageOf(error))}}`);
 }
 
-async function run(start: Start, surroundings: Surroundings, calls: Calls): Promise<void> {
-  const { source, input, secrets } = start;
-  const { send, load, prepareFor } = surroundings;
+async function run({ source, input }: Start, { send, load, loadBefore }: Surroundings, shared: SharedMemory): Promise<void> {
   try {
-    await prepareFor(source);
-    removeThreads();
-    replaceConsole(surroundings);
-    offerBindings(start, calls);
-    setGlobal('__secrets', freeze(secrets));
+    const before = loadBefore(source);
+    if (before !== null) {
+      // No guest code runs before they are gone again.
+      restore(shared);
+      await before();
+      remove(shared);
+    }
     const { default: entry } = (await load(source)) as { default?: unknown };
     if (typeof entry !== 'function') throw new OwnError('the source must `export default` a function');
     const output: unknown = await apply(entry, undefined, [input]);
@@ -111,10 +129,26 @@ function messageOf(error: unknown): string {
   }
 }
 
-function removeThreads(): void {
+type SharedMemory = Record<string, unknown>;
+
+/** Takes away what threads and their timing need. Gives back what shares memory, for the runtime's own use. */
+function removeThreads(): SharedMemory {
+  const scope = globalThis as unknown as SharedMemory;
+  const shared = { SharedArrayBuffer: scope['SharedArrayBuffer'], Atomics: scope['Atomics'] };
   // A buffer of shared WebAssembly memory would lead back to it.
   if (typeof SharedArrayBuffer === 'function') deleteProperty(SharedArrayBuffer.prototype, 'constructor');
-  for (const name of ['Worker', 'SharedWorker', 'SharedArrayBuffer', 'Atomics']) deleteProperty(globalThis, name);
+  deleteProperty(globalThis, 'Worker');
+  deleteProperty(globalThis, 'SharedWorker');
+  remove(shared);
+  return shared;
+}
+
+function remove(shared: SharedMemory): void {
+  for (const name in shared) deleteProperty(globalThis, name);
+}
+
+function restore(shared: SharedMemory): void {
+  for (const name in shared) setGlobal(name, shared[name]);
 }
 
 function replaceConsole({ send, format }: Surroundings): void {
