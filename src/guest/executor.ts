@@ -32,11 +32,21 @@ export interface ExecutorOptions {
   network?: GuestNetwork | undefined;
 }
 
+/** What an executor has done and has, at one moment. */
+export interface SandboxCounts {
+  /** Sandboxes that exist, those that wait for a function included. */
+  live: number;
+  /** Functions so far that were given a sandbox that had been started before they came, and those that were not. */
+  warmHits: number;
+  coldStarts: number;
+}
+
 export interface Executor {
   /** Runs one function in a sandbox of its own. Never rejects. */
   run(request: GuestRequest): Promise<GuestAnswer>;
   /** Ends what runs, as canceled. Resolves when nothing is left. */
   close(): Promise<void>;
+  counts(): SandboxCounts;
 }
 
 export function createExecutor(options: ExecutorOptions): Executor {
@@ -58,6 +68,7 @@ class SandboxExecutor implements Executor {
   /** null where the runtime strips types itself. */
   readonly #stripper: TypeStripper | null;
   readonly #pool: WarmPool;
+  readonly #counts: SandboxCounts = { live: 0, warmHits: 0, coldStarts: 0 };
   readonly #answers = new Set<Promise<GuestAnswer>>();
   readonly #closing = new AbortController();
 
@@ -65,7 +76,8 @@ class SandboxExecutor implements Executor {
     this.#runtime = runtime === 'deno' ? denoRuntime(command ?? findDeno()) : nodeRuntime(command ?? process.execPath);
     this.#stripper = runtime === 'node' ? new TypeStripper() : null;
     this.#isolation = isolation;
-    this.#brokerUrl = brokerUrl ?? process.env['SANDBOX_BROKER_URL'];
+    // An empty variable is an absent one.
+    this.#brokerUrl = brokerUrl ?? (process.env['SANDBOX_BROKER_URL'] || undefined);
     this.#network = network;
     this.#pool = new WarmPool({ size: warm, start: (profile) => this.#start(profile, NEVER_MS, true) });
     this.#pool.keep(DEFAULT_PROFILE);
@@ -80,6 +92,10 @@ class SandboxExecutor implements Executor {
     } finally {
       this.#answers.delete(answer);
     }
+  }
+
+  counts(): SandboxCounts {
+    return { ...this.#counts };
   }
 
   async close(): Promise<void> {
@@ -112,7 +128,9 @@ class SandboxExecutor implements Executor {
     if (request.signal?.aborted === true) return refusal(startedAt, 'canceled', 'the run was canceled');
     const profile = { memoryMb: request.memoryMb, ...network };
     const source = this.#stripper === null ? { code: request.source } : this.#stripper.strip(request.source);
-    const sandbox = this.#pool.take(profile) ?? this.#start(profile, request.timeoutMs + BACKSTOP_MS, false);
+    const warm = this.#pool.take(profile);
+    this.#counts[warm === null ? 'coldStarts' : 'warmHits']++;
+    const sandbox = warm ?? this.#start(profile, request.timeoutMs + BACKSTOP_MS, false);
     this.#pool.guestRuns(1);
     const run = new GuestRun({ request, source, sandbox, host: this.#host, startedAt });
     const unsubscribe = this.#host.aborts.subscribe(this.#closing.signal, () => run.cancel());
@@ -124,6 +142,9 @@ class SandboxExecutor implements Executor {
   }
 
   #start(profile: Profile, backstopMs: number, rehearse: boolean): GuestSandbox {
-    return new GuestSandbox({ host: this.#host, runtime: this.#runtime, profile, isolation: this.#isolation, backstopMs, rehearse });
+    const sandbox = new GuestSandbox({ host: this.#host, runtime: this.#runtime, profile, isolation: this.#isolation, backstopMs, rehearse });
+    this.#counts.live++;
+    void sandbox.result.finally(() => this.#counts.live--);
+    return sandbox;
   }
 }
