@@ -12,7 +12,7 @@ export type {
   Usage,
 } from './run/result.js';
 export { createExecutor } from './guest/executor.js';
-export type { Executor, ExecutorOptions } from './guest/executor.js';
+export type { Executor, ExecutorOptions, SandboxCounts } from './guest/executor.js';
 export type { Binding, GuestRequest } from './guest/request.js';
 export type { AnswerCode, GuestAnswer } from './guest/answer.js';
 export { httpSandboxAdapter } from './client/adapter.js';

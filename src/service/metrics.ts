@@ -1,19 +1,10 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-import type { GuestAnswer } from '../index.js';
+import type { GuestAnswer, SandboxCounts } from '../index.js';
 import type { Admission } from './admission.js';
 import type { RefusalReason } from './refusal.js';
 
 const SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30];
-
-/** What the executor tells of its sandboxes. */
-export interface SandboxCounts {
-  /** Sandboxes that exist at this moment, idle ones included. */
-  live: number;
-  /** Runs so far that were given a sandbox that was ready, and those that were not. */
-  warmHits: number;
-  coldStarts: number;
-}
 
 /** What the service tells Prometheus, in a registry of its own. */
 export class Metrics {
@@ -31,7 +22,7 @@ export class Metrics {
     this.#gauge('ringfence_queue_length', 'Requests that wait for a place.', () => admission.waiting);
     this.#gauge('ringfence_live_sandboxes', 'Sandboxes that exist, those kept ready included.', () => counts().live);
     this.#gauge('process_resident_memory_bytes', 'Resident memory of the service itself.', () => process.memoryUsage.rss());
-    this.#total('ringfence_warm_hits_total', 'Runs that were given a sandbox that was ready.', () => counts().warmHits);
+    this.#total('ringfence_warm_hits_total', 'Runs that were given a sandbox that had been kept ready.', () => counts().warmHits);
     this.#total('ringfence_cold_starts_total', 'Runs that had to wait for a sandbox of their own.', () => counts().coldStarts);
   }
 

@@ -27,15 +27,17 @@ const LAST_BYTES_MS = 2000;
 
 /** @throws SettingError when the runtime is not there. */
 export async function createService(settings: ServiceSettings, log: Logger): Promise<Service> {
+  // First: an executor may start sandboxes at once.
+  const version = await runtimeVersion(settings);
   const executor = createExecutor({
     runtime: settings.runtime,
     command: settings.runtime === 'deno' ? settings.denoBin : process.execPath,
     isolation: settings.isolation,
     brokerUrl: settings.brokerUrl ?? undefined,
+    warm: settings.warm,
   });
-  const version = await runtimeVersion(settings);
   const admission = new Admission(settings);
-  const metrics = new Metrics(admission, () => ({ live: admission.running, warmHits: 0, coldStarts: 0 }));
+  const metrics = new Metrics(admission, () => executor.counts());
   const readiness = new Readiness(executor);
   const app = await createApp({ settings, executor, admission, metrics, readiness, log, runtimeVersion: version });
   return new OwnService({ settings, executor, admission, readiness, app, log });
