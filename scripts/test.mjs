@@ -7,7 +7,7 @@ import { setUpOrExit } from './setup.mjs';
 async function main() {
   const { names, filters } = parse(process.argv.slice(2));
   const inUml = names.length === 0 || names.some((name) => name.startsWith('uml'));
-  await setUpOrExit({ apt: ['util-linux', 'stress-ng', 'iproute2', 'curl', 'openssl', 'python3', 'redis-server', 'redis-tools', ...(inUml ? ['user-mode-linux', 'e2fsprogs', 'kmod'] : [])] });
+  await setUpOrExit({ apt: ['util-linux', 'stress-ng', 'iproute2', 'curl', 'openssl', 'python3', 'redis-server', 'redis-tools', 'chromium', 'libseccomp-dev', 'g++-aarch64-linux-gnu', 'binutils', 'qemu-user-static', ...(inUml ? ['user-mode-linux', 'e2fsprogs', 'kmod'] : [])] });
   // Not before: these need what was just set up.
   const { lanes } = await import('./lanes/lanes.mjs');
   const { summarize } = await import('./lanes/summary.mjs');
