@@ -17,8 +17,12 @@
  * @property {string | null} fault why it was ended
  * @property {import('./vitest.mjs').Test[]} tests
  */
+import { rmSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { ordinaryUserMissing, runAsOrdinaryUser, runAsSelf } from './host.mjs';
+import { deadlineMs, watchProgress } from './progress.mjs';
+import { makeScratch } from './scratch.mjs';
 import { runInUml, umlMissing } from './uml.mjs';
 import { readJournal, vitestCommand } from './vitest.mjs';
 
@@ -36,19 +40,23 @@ export const lanes = [
 ];
 
 async function runUml({ filters, signal, write }, asUser) {
-  const name = 'journal';
-  let tests = [];
-  const outcome = await runInUml({
-    command: vitestCommand({ project: '/tmp/project', journal: path.join('/run/exchange', name), filters, slow: true }),
-    env: { ...(process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}), ...passedOn(['CI', 'RINGFENCE_MUST_RUN', 'NO_COLOR', 'FORCE_COLOR']) },
-    asUser, deadlineMs: 780_000, signal, onOutput: write,
-    onExchange: (directory) => {
-      tests = readJournal(path.join(directory, name));
-    },
-  }).then(
-    (exitCode) => ({ exitCode, fault: null }),
-    (error) => ({ exitCode: null, fault: error.message }),
-  );
+  const exchange = makeScratch(os.tmpdir());
+  const journal = path.join(exchange, 'journal');
+  const progress = watchProgress(journal);
+  const outcome = { exitCode: null, fault: null };
+  try {
+    outcome.exitCode = await runInUml({
+      command: vitestCommand({ project: '/tmp/project', journal: '/run/exchange/journal', filters, slow: true }),
+      env: { ...(process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}), ...passedOn(['CI', 'RINGFENCE_MUST_RUN', 'NO_COLOR', 'FORCE_COLOR']) },
+      asUser, exchange, deadlineMs, onOutput: write, signal: AbortSignal.any([signal, progress.signal]),
+    });
+  } catch (error) {
+    outcome.fault = error.message;
+  } finally {
+    progress.stop();
+  }
+  const tests = readJournal(journal);
+  rmSync(exchange, { recursive: true });
   return { ...outcome, tests };
 }
 
