@@ -49,12 +49,14 @@ async function runLane(lane, { filters, signal, output }) {
   const start = performance.now();
   const done = (tests, fault) => {
     output.end();
-    return { name: lane.name, tests, notRun, fault, seconds: (performance.now() - start) / 1000 };
+    return { name: lane.name, tests, elsewhere: filters.length > 0 ? [] : lane.elsewhere, notRun, fault, seconds: (performance.now() - start) / 1000 };
   };
   if (notRun !== null) return done([], null);
   output.write(`\n== ${lane.name} ==\n`);
   try {
-    const { exitCode, fault, tests } = await lane.run({ filters, signal, write: output.write });
+    // Who names tests gets them wherever.
+    const chosen = filters.length > 0 ? filters : lane.elsewhere.map((pattern) => `--exclude=${pattern}`);
+    const { exitCode, fault, tests } = await lane.run({ filters: chosen, signal, write: output.write });
     const explained = exitCode === 0 || tests.some(({ status }) => status === 'failed');
     return done(tests, fault ?? (explained ? null : `vitest ended with ${exitCode}, see its output`));
   } catch (error) {

@@ -12,8 +12,8 @@ const passed: Test = { name: 'a > one', status: 'passed', reason: '' };
 const failed: Test = { name: 'a > two', status: 'failed', reason: '' };
 const skipped: Test = { name: 'a > three', status: 'skipped', reason: 'only as root' };
 
-function lane(name: string, tests: Test[], more: { notRun?: string; fault?: string } = {}): object {
-  return { name, tests, notRun: null, fault: null, seconds: 1, ...more };
+function lane(name: string, tests: Test[], more: { notRun?: string; fault?: string; elsewhere?: string[] } = {}): object {
+  return { name, tests, elsewhere: [], notRun: null, fault: null, seconds: 1, ...more };
 }
 
 function verdict(results: object[], options: { mustRun?: boolean; complete?: boolean } = {}): { last: string; text: string; failed: boolean } {
@@ -35,6 +35,10 @@ it('names a lane that this host cannot run, and fails for it only where everythi
   const results = [lane('x', [passed]), lane('y', [], { notRun: 'mke2fs is missing' })];
   expect(verdict(results)).toMatchObject({ last: '1 passed, 0 failed, 0 skipped', failed: false, text: expect.stringContaining('not run: mke2fs is missing') });
   expect(verdict(results, { mustRun: true })).toMatchObject({ last: '1 passed, 1 failed, 0 skipped', failed: true });
+});
+
+it('says which tests a lane leaves to others', () => {
+  expect(verdict([lane('x', [passed], { elsewhere: ['test/cli/**'] })]).text).toContain('x: test/cli/**');
 });
 
 it('prints why a test was skipped, and where', () => {
