@@ -26,6 +26,13 @@ it('ends with the sum over all lanes, alone on a line', () => {
   expect(verdict([lane('x', [passed, failed])])).toMatchObject({ last: '1 passed, 1 failed, 0 skipped', failed: true });
 });
 
+it('names what passed only when it was tried again', () => {
+  const { text, failed: bad } = verdict([lane('x', [{ ...passed, reason: 'late\nby far', retries: 1 } as Test])]);
+  expect(text).toContain('Passed only when tried again:\n  x: a > one: late\n');
+  expect(bad).toBe(false);
+  expect(verdict([lane('x', [passed])]).text).not.toContain('tried again');
+});
+
 it('fails for a lane that broke, and for one in which nothing was run', () => {
   expect(verdict([lane('x', [], { fault: 'stopped at its deadline' })])).toMatchObject({ last: '0 passed, 1 failed, 0 skipped', failed: true });
   expect(verdict([lane('x', [])])).toMatchObject({ last: '0 passed, 1 failed, 0 skipped', failed: true });
