@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:net';
-import type { Server, Socket } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
 
 import { encodeFrame, FrameReader, KEY_BYTES, ProtocolError } from './frames.js';
 import { parseGuestMessage, replyMessage, startMessage } from './messages.js';
@@ -12,6 +12,8 @@ const MAX_MESSAGES = 110_000;
 /** Beyond these the guest is not heard until it has read what it was told: its own pace bounds what is held for it. */
 const MAX_UNANSWERED = 256;
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
+/** A stranger's connection lasts no longer. */
+const PASSWORD_MS = 5000;
 
 export interface ChannelEvents {
   onMessage(message: Exclude<GuestMessage, { t: 'ready' }>): void;
@@ -42,14 +44,20 @@ export class Channel {
     this.ready = new Promise((resolve) => (this.#onReady = resolve));
   }
 
-  /** Waits on a listening descriptor, which the channel owns from the call on. */
+  /** Waits on a listening descriptor of the sandbox's own network, which the channel owns from the call on. */
   listen(fd: number): void {
-    const server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
-    this.#server = server;
-    // A listener that cannot be used shows as a run that times out.
-    server.on('error', () => undefined);
+    const server = this.#serve((socket) => this.#accept(socket));
     server.listen({ fd });
-    if (this.#closed) server.close();
+  }
+
+  /**
+   * Waits on the loopback of this machine, where anyone may come: for whoever says the password first. Resolves with the
+   * port.
+   */
+  async listenAmongOthers(password: Buffer): Promise<number> {
+    const server = this.#serve((socket) => void this.#admit(socket, password));
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
+    return (server.address() as AddressInfo).port;
   }
 
   /** Hands the function over, as soon as there is a connection. */
@@ -59,17 +67,8 @@ export class Channel {
   }
 
   reply(id: number, reply: Reply): void {
-    let text: string;
-    try {
-      text = replyMessage(id, reply);
-    } catch {
-      text = replyMessage(id, { ok: false, error: { code: 'bad_result', message: 'the result is not JSON' } });
-    }
-    if (Buffer.byteLength(text) > MAX_FRAME_BYTES) {
-      text = replyMessage(id, { ok: false, error: { code: 'too_large', message: `the result has more than ${MAX_FRAME_BYTES} bytes` } });
-    }
     this.#unanswered--;
-    if (!this.#closed) this.#socket?.write(encodeFrame(text), () => this.#pace());
+    if (!this.#closed) this.#socket?.write(encodeFrame(textOf(id, reply)), () => this.#pace());
     this.#pace();
   }
 
@@ -80,11 +79,28 @@ export class Channel {
     this.#socket?.destroy();
   }
 
-  #pace(): void {
-    const socket = this.#socket;
-    if (socket === null || this.#closed) return;
-    if (this.#unanswered >= MAX_UNANSWERED || socket.writableLength > MAX_UNREAD_BYTES) socket.pause();
-    else if (socket.isPaused()) socket.resume();
+  #serve(onConnection: (socket: Socket) => void): Server {
+    const server = createServer({ noDelay: true }, onConnection);
+    this.#server = server;
+    // A listener that cannot be used shows as a run that times out.
+    server.on('error', () => undefined);
+    return server;
+  }
+
+  async #admit(socket: Socket, password: Buffer): Promise<void> {
+    socket.on('error', () => undefined);
+    socket.setTimeout(PASSWORD_MS, () => socket.destroy());
+    let said = Buffer.alloc(0);
+    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+      said = Buffer.concat([said, chunk as Buffer]);
+      if (said.length >= password.length) break;
+    }
+    if (said.length !== password.length || !timingSafeEqual(said, password)) {
+      socket.destroy();
+      return;
+    }
+    socket.setTimeout(0);
+    this.#accept(socket);
   }
 
   #accept(socket: Socket): void {
@@ -98,6 +114,13 @@ export class Channel {
     socket.on('error', () => undefined);
     socket.write(this.#first === null ? this.#key : Buffer.concat([this.#key, this.#first]));
     socket.on('data', (chunk: Buffer) => this.#take(chunk));
+  }
+
+  #pace(): void {
+    const socket = this.#socket;
+    if (socket === null || this.#closed) return;
+    if (this.#unanswered >= MAX_UNANSWERED || socket.writableLength > MAX_UNREAD_BYTES) socket.pause();
+    else if (socket.isPaused()) socket.resume();
   }
 
   #take(chunk: Buffer): void {
@@ -122,5 +145,15 @@ export class Channel {
       this.#pace();
     }
     this.#events.onMessage(message);
+  }
+}
+
+function textOf(id: number, reply: Reply): string {
+  try {
+    const text = replyMessage(id, reply);
+    if (Buffer.byteLength(text) <= MAX_FRAME_BYTES) return text;
+    return replyMessage(id, { ok: false, error: { code: 'too_large', message: `the result has more than ${MAX_FRAME_BYTES} bytes` } });
+  } catch {
+    return replyMessage(id, { ok: false, error: { code: 'bad_result', message: 'the result is not JSON' } });
   }
 }

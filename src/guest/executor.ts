@@ -1,4 +1,6 @@
+import { isNetworkFenceOff } from '../plan/network.js';
 import { Host } from '../run/host.js';
+import { runnerOf } from '../run/run.js';
 import type { GuestAnswer } from './answer.js';
 import { brokerProblem } from './broker.js';
 import { GuestRun, refusal } from './guest-run.js';
@@ -57,6 +59,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
 const BACKSTOP_MS = 1000;
 /** One that waits has no deadline yet; setTimeout knows no longer time. */
 const NEVER_MS = 2 ** 31 - 1;
+const LEARN_MS = 10_000;
 const DEFAULT_PROFILE: Profile = { memoryMb: 128, network: 'none', net: [], import: [] };
 
 class SandboxExecutor implements Executor {
@@ -71,6 +74,7 @@ class SandboxExecutor implements Executor {
   readonly #counts: SandboxCounts = { live: 0, warmHits: 0, coldStarts: 0 };
   readonly #answers = new Set<Promise<GuestAnswer>>();
   readonly #closing = new AbortController();
+  #learning: Promise<unknown> | null = null;
 
   constructor({ runtime, command, isolation = 'strict', brokerUrl, network = {}, warm = 0 }: ExecutorOptions) {
     this.#runtime = runtime === 'deno' ? denoRuntime(command ?? findDeno()) : nodeRuntime(command ?? process.execPath);
@@ -120,6 +124,8 @@ class SandboxExecutor implements Executor {
     } catch (error) {
       return refusal(startedAt, 'egress-blocked', `egress blocked: ${(error as Error).message.replace(/^network\.allow\[\d+\]\s*/, '')}`);
     }
+    this.#host.noteNetworkFence(network.network);
+    if (this.#isolation === 'best-effort') await (this.#learning ??= this.#learn());
     return this.#dispatch(request, network, startedAt);
   }
 
@@ -141,8 +147,21 @@ class SandboxExecutor implements Executor {
     });
   }
 
+  /** What this machine cannot do: a function's channel depends on whether it has a network of its own. */
+  #learn(): Promise<unknown> {
+    return runnerOf(this.#host)({ command: '/bin/true', args: [], timeoutMs: LEARN_MS, isolation: 'best-effort' });
+  }
+
   #start(profile: Profile, backstopMs: number, rehearse: boolean): GuestSandbox {
-    const sandbox = new GuestSandbox({ host: this.#host, runtime: this.#runtime, profile, isolation: this.#isolation, backstopMs, rehearse });
+    const sandbox = new GuestSandbox({
+      host: this.#host,
+      runtime: this.#runtime,
+      profile,
+      isolation: this.#isolation,
+      backstopMs,
+      rehearse,
+      sharesNetwork: isNetworkFenceOff(process.env) || this.#host.dropped.has('network'),
+    });
     this.#counts.live++;
     void sandbox.result.finally(() => this.#counts.live--);
     return sandbox;

@@ -98,8 +98,11 @@ export class GuestRun {
   }
 
   #answerOf(result: SandboxResult): GuestAnswer {
-    const { usage, enforcement, connections } = result;
-    const rest = { logs: this.#logs.lines, ms: Math.round(performance.now() - this.#input.startedAt), usage, enforcement, connections: [...connections] };
+    const { enforcement, connections } = result;
+    const sinceRequest = performance.now() - this.#input.startedAt;
+    // A sandbox that was started ahead has waited, which is not this function's time.
+    const usage = { ...result.usage, wallMs: Math.min(result.usage.wallMs, Math.round(sinceRequest * 1000) / 1000) };
+    const rest = { logs: this.#logs.lines, ms: Math.round(sinceRequest), usage, enforcement, connections: [...connections] };
     const outcome = this.#cause?.kind === 'done' ? this.#cause.outcome : null;
     if (outcome?.t === 'result') return { ok: true, ...(outcome.output === undefined ? {} : { output: outcome.output }), ...rest };
     const failure = this.#failureOf(result);

@@ -45,7 +45,7 @@ export function denoRuntime(command: string): Runtime {
       `--v8-flags=--max-old-space-size=${setting.memoryMb}`,
       ...permissionFlags(setting),
       harness.path,
-      ...harnessArgs(setting.port, setting.rehearse),
+      ...harnessArgs(setting),
     ],
   };
 }

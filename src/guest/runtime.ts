@@ -29,6 +29,8 @@ export interface Setting {
   port: number;
   /** Load what functions need before saying to be ready. */
   rehearse: boolean;
+  /** The channel is among others': say the password that standard input holds. */
+  password: boolean;
 }
 
 /** Nothing of the host's own environment; both directories are the sandbox's. */
@@ -45,11 +47,11 @@ export function nodeRuntime(command: string): Runtime {
     env: () => GUEST_ENVIRONMENT,
     pids: GUEST_PIDS,
     overheadMb: (memoryMb) => 64 + Math.ceil(memoryMb / 12),
-    args: ({ memoryMb, port, rehearse }) => [`--max-old-space-size=${memoryMb}`, harness.path, ...harnessArgs(port, rehearse)],
+    args: (setting) => [`--max-old-space-size=${setting.memoryMb}`, harness.path, ...harnessArgs(setting)],
   };
 }
 
 /** What the harness is told on its command line. */
-export function harnessArgs(port: number, rehearse: boolean): string[] {
-  return [String(port), ...(rehearse ? ['rehearse'] : [])];
+export function harnessArgs({ port, rehearse, password }: Setting): string[] {
+  return [String(port), ...(rehearse ? ['rehearse'] : []), ...(password ? ['password'] : [])];
 }

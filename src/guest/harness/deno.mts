@@ -6,11 +6,13 @@ import { fail, prepare } from './realm.mjs';
 interface Connection {
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
+  setNoDelay(): void;
 }
 
 interface DenoScope {
   args: string[];
   connect(to: { hostname: string; port: number }): Promise<Connection>;
+  stdin: { readSync(into: Uint8Array): number | null };
   exit(code: number): never;
   inspect(value: unknown): string;
   internal: symbol;
@@ -35,12 +37,15 @@ const mayUseNode = /\b(?:import|require|process|Buffer|global|(?:set|clear)(?:Ti
 const { test } = RegExp.prototype;
 
 const port = Number(Deno.args[0]);
-const rehearses = Deno.args[1] === 'rehearse';
+const rehearses = Deno.args.includes('rehearse');
 const OwnBlob = Blob;
 const { createObjectURL } = URL;
 // Not by a data: URL: that would put the source into every message that names the module.
 const load = (source: string): Promise<object> => import(createObjectURL(new OwnBlob([source], { type: 'application/typescript' }))) as Promise<object>;
 const connection = await Deno.connect({ hostname: '127.0.0.1', port });
+if (Deno.args.includes('password')) await connection.write(wholeInput());
+// A message is not to wait until the one before it is acknowledged.
+connection.setNoDelay();
 Deno.permissions.revokeSync({ name: 'net', host: `127.0.0.1:${port}` });
 // The way to every resource by its number.
 deleteProperty(Deno, Deno.internal);
@@ -68,6 +73,13 @@ const send = (message: string): void => {
 };
 
 const ready = (): void => send('{"t":"ready"}');
+
+function wholeInput(): Uint8Array {
+  const bytes = new Uint8Array(1024);
+  let length = 0;
+  for (let count = 1; count > 0; length += count) count = Deno.stdin.readSync(bytes.subarray(length)) ?? 0;
+  return bytes.subarray(0, length);
+}
 
 async function drain(): Promise<void> {
   for (; waitingFrom < waiting.length; waitingFrom++) {
