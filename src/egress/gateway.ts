@@ -40,6 +40,9 @@ export interface GatewayOptions {
 const DRAIN_MS = 1000;
 const RUN_ENDED = 'the run ended';
 
+/** As the launcher's own, which listening once more would cut down. */
+const BACKLOG = 1024;
+
 /** The host's side of an allowlisted network: the guest's only way out. */
 export class Gateway {
   readonly #context: EgressContext;
@@ -47,6 +50,7 @@ export class Gateway {
   readonly #attempts = new Set<Attempt>();
   readonly #closers: (() => Promise<void>)[] = [];
   #closing: Promise<void> | null = null;
+  #accepted = 0;
 
   private constructor(options: GatewayOptions) {
     const { policy, replace, onThrow } = options;
@@ -112,9 +116,11 @@ export class Gateway {
   }
 
   async #close(drainMs: number): Promise<void> {
-    // Connections that the kernel has finished for a guest that is gone by now are accepted in this turn.
-    await turn();
-    await turn();
+    // Connections that the kernel has finished for a guest that is gone by now still wait to be accepted, a few in each turn.
+    for (let quiet = 0, before = this.#accepted; quiet < 2; before = this.#accepted) {
+      await turn();
+      quiet = this.#accepted === before ? quiet + 1 : 0;
+    }
     const closed = Promise.all(this.#closers.map((close) => close()));
     for (const attempt of this.#attempts) attempt.guestGone();
     const timeUp = new AbortController();
@@ -127,7 +133,7 @@ export class Gateway {
 
   async #listen(port: number, endpoint: Endpoint): Promise<void> {
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (guest) => this.#accept(guest, port));
-    server.listen(endpoint);
+    server.listen({ ...endpoint, backlog: BACKLOG });
     await once(server, 'listening');
     // Only accept(2) fails from here on: the guest hung up first, or the host is out of descriptors.
     server.on('error', (error) => this.#context.log.refuse({ host: 'unknown', port, address: null, reason: `not accepted: ${error.message}` }));
@@ -135,6 +141,7 @@ export class Gateway {
   }
 
   #accept(guest: Socket, port: number): void {
+    this.#accepted++;
     const { policy, budget } = this.#context;
     if (this.#attempts.size >= policy.limits.maxConnections) {
       return Attempt.refuse(this.#context, guest, port, `more than ${policy.limits.maxConnections} connections at one time`);

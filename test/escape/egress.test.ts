@@ -185,7 +185,7 @@ attackClass({ ...about, name: 'wearing the gateway out' }, [
     requires: (context) => belongsHere(context, !whereAmI().uml, 'outside of User-Mode Linux, where that takes minutes'),
     ground: silent,
     guest: (lab, { port }) => lab.attack('hold-open', 'api.test', String(port), '10000', '300'),
-    options: ({ port }) => ({ ...allowed(port), limits: { openFiles: 12_000 } }),
+    options: ({ port }) => ({ ...allowed(port), limits: { openFiles: 12_000 }, timeoutMs: 60_000 }),
     inside: (guest, options, _, lab) => counted(guest, options, lab),
     control: {
       down: 'maxConnections of 500',

@@ -39,7 +39,8 @@ describe('allowlists', { timeout: patience(120_000) }, () => {
     const before = leftovers();
     const result = await guest(toLoopback(...ports.flatMap((each) => [`api.test:${each}`, `[2606:4700:4700::1111]:${each}`])), port);
     expect(result.stdout, result.errorMessage).toBe('ESCAPED served\n');
-    expect(newLeftovers(before, leftovers())).toEqual({});
+    // Some closing is left to a thread.
+    await expect.poll(() => newLeftovers(before, leftovers())).toEqual({});
   });
 
   it('of many runs at one time leave nothing', async () => {
@@ -54,7 +55,8 @@ describe('allowlists', { timeout: patience(120_000) }, () => {
     }));
     expect(results.map(({ stdout }) => stdout)).toEqual(new Array(4 * runs).fill('ESCAPED served\n'));
     expect(results.flatMap(({ connections }) => connections.map(({ verdict }) => verdict))).toEqual(new Array(4 * runs).fill('allowed'));
-    expect(newLeftovers(before, leftovers())).toEqual({});
+    // Some closing is left to a thread.
+    await expect.poll(() => newLeftovers(before, leftovers())).toEqual({});
   });
 
   it('that take more descriptors than there are end as such, and leave nothing', async () => {
