@@ -1,7 +1,3 @@
-export { createExecutor } from './guest/executor.js';
-export type { Executor, ExecutorOptions } from './guest/executor.js';
-export type { AnswerCode, GuestAnswer } from './guest/answer.js';
-export type { Binding, GuestRequest } from './guest/request.js';
 export { runSandboxed } from './run/run.js';
 export type { EgressOptions } from './egress/policy.js';
 export type { SandboxOptions } from './run/options.js';
