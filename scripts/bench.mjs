@@ -19,11 +19,14 @@ const { values, positionals } = parseArgs({ options: { rounds: { type: 'string',
 const rounds = Number(values.rounds);
 const launch = await import('./bench/launch.mjs');
 const egress = await import('./bench/egress.mjs');
+const service = await import('./bench/service.mjs');
 const benches = {
   launch: () => launch.launchToResult(rounds),
   block: () => launch.eventLoopBlock(rounds),
   throughput: () => launch.runsPerSecond(rounds),
   memory: () => launch.memoryPerSandbox(),
+  functions: () => service.latency(rounds),
+  'functions-throughput': () => service.throughput(rounds),
   egress: async () => [await egress.relay(rounds), await egress.gigabyte()].join('\n\n'),
 };
 const unknown = positionals.filter((name) => !(name in benches));

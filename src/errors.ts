@@ -33,11 +33,50 @@ export function exitCodeOf({ outcome, exitCode, signal, error }: Pick<SandboxRes
   return exitCodeByOutcome[outcome];
 }
 
+/** The exit code of a command line that ran a function. */
+export function exitCodeOfAnswer({ ok, code = '' }: { ok: boolean; code?: string }): number {
+  if (ok) return 0;
+  const known: Readonly<Record<string, number>> = { ...exitCodeByError, ...exitCodeByAnswer };
+  return (Object.hasOwn(known, code) ? known[code] : undefined) ?? exitCodeByOutcome['spawn-error'];
+}
+
 function signalNumber(signal: NodeJS.Signals | null): number {
   if (signal === null) return 0;
   // Node has no names for real-time signals; they are called SIG34 and so on.
   return (constants.signals as Partial<Record<string, number>>)[signal] ?? Number(signal.slice(3));
 }
+
+/** Exit code of `ringfence eval` for each code of a failed run; any other one is an error of a sandbox, as above. */
+export const exitCodeByAnswer = {
+  'guest-error': 1,
+  'guest-exit': 1,
+  'process-limit': 1,
+  protocol: 1,
+  timeout: exitCodeByOutcome.timeout,
+  'out-of-memory': exitCodeByOutcome['out-of-memory'],
+  'output-limit': exitCodeByOutcome['overflow-stdout'],
+  canceled: exitCodeByOutcome.canceled,
+  'invalid-request': exitCodeByOutcome['spawn-error'],
+  'egress-blocked': exitCodeByOutcome['spawn-error'],
+  'bindings-rejected': exitCodeByOutcome['spawn-error'],
+  closed: exitCodeByOutcome['spawn-error'],
+} as const satisfies Readonly<Record<string, number>>;
+
+/** HTTP status of a request that the service makes no run of. A run that fails is 200 with `ok: false`. */
+export const httpStatusByRefusal = {
+  'invalid-json': 400,
+  'invalid-request': 400,
+  unauthorized: 401,
+  'foreign-page': 403,
+  'not-found': 404,
+  'body-too-large': 413,
+  'queue-full': 429,
+  /** Nobody reads it: nginx's number for a client that has gone. */
+  'hung-up': 499,
+  'internal-error': 500,
+  'shutting-down': 503,
+  'not-ready': 503,
+} as const;
 
 /** What goes wrong with a sandbox, and what to do about it. Codes of one cause that need another remedy are another code. */
 export const hints = {

@@ -11,3 +11,9 @@ export type {
   SandboxResult,
   Usage,
 } from './run/result.js';
+export { createExecutor } from './guest/executor.js';
+export type { Executor, ExecutorOptions, SandboxCounts } from './guest/executor.js';
+export type { Binding, GuestRequest } from './guest/request.js';
+export type { AnswerCode, GuestAnswer } from './guest/answer.js';
+export { httpSandboxAdapter } from './client/adapter.js';
+export type { HttpSandboxAdapter, HttpSandboxOptions } from './client/adapter.js';

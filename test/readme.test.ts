@@ -4,9 +4,10 @@ import { expect, test } from 'vitest';
 
 import { flagByField } from '../src/cli/flag-names.js';
 import { allowlistFields } from '../src/egress/policy.js';
-import { exitCodeByOutcome, hints } from '../src/errors.js';
+import { exitCodeByAnswer, exitCodeByOutcome, hints, httpStatusByRefusal } from '../src/errors.js';
 import { stages } from '../src/launcher/stages.js';
 import { fences } from '../src/run/result.js';
+import { settingTable } from '../src/service/settings.js';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 
@@ -46,4 +47,19 @@ test('README lists every option of an allowlist, with its flag', () => {
 test('README lists every error code with its hint', () => {
   const rows = table('code').map(([code = '', hint]) => [code.replaceAll('`', ''), hint?.replaceAll('\\|', '|')]);
   expect(Object.fromEntries(rows)).toEqual(hints);
+});
+
+test('README gives the status of every request that no run comes of', () => {
+  const rows = table('reason').map(([reason = '', status]) => [reason.replaceAll('`', ''), Number(status)]);
+  expect(Object.fromEntries(rows)).toEqual(httpStatusByRefusal);
+});
+
+test('README gives the exit code of every failed function', () => {
+  const rows = table('answer').map(([code = '', exitCode]) => [code.replaceAll('`', ''), Number(exitCode)]);
+  expect(Object.fromEntries(rows)).toEqual(exitCodeByAnswer);
+});
+
+test('README lists every setting of the service, with its flag and its meaning', () => {
+  const rows = table('setting').map(([variable = '', flag = '', , meaning]) => [variable.replaceAll('`', ''), flag.replaceAll('`', ''), meaning]);
+  expect(rows).toEqual(Object.values(settingTable).map(({ variable, flag, description }) => [variable, flag ?? 'none', description]));
 });

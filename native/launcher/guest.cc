@@ -89,11 +89,11 @@ void RunGuest(const Plan& plan, uint32_t fences, GuestFailure* failure) {
   bool ready = true;
   if (setsid() < 0) ready = Fail(Stage::kSession, errno, "setsid");
   umask(022);
+  int landlockAbi = 0;
+  ready = ready && ApplyLandlock(plan, &landlockAbi);
   ready = ready && ApplyResourceLimits(plan);
   if (ready && chdir(plan.cwd) != 0) ready = Fail(Stage::kWorkingDirectory, errno, "chdir", plan.cwd);
   ready = ready && Verify(plan, &fences);
-  int landlockAbi = 0;
-  ready = ready && ApplyLandlock(plan, &landlockAbi);
   if (!ready) _exit(1);
   ResetSignals();
   // Everything above 2 goes with the execve, which still needs the socket to tell of its own failure.

@@ -4,11 +4,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { execa, execaSync } from 'execa';
 import { delegateCgroups } from './cgroups.mjs';
+import { deadlineMs, watchProgress } from './progress.mjs';
 import { makeScratch } from './scratch.mjs';
 import { copyTree, ordinaryUid, projectRoot } from './tree.mjs';
 import { readJournal, vitestCommand } from './vitest.mjs';
-
-const deadlineMs = 600_000;
 
 const become = ['setpriv', '--reuid', `${ordinaryUid}`, '--regid', `${ordinaryUid}`, '--clear-groups', '--inh-caps=-all'];
 
@@ -18,7 +17,7 @@ export async function runAsSelf({ filters, signal }) {
   const journal = path.join(directory, 'journal');
   try {
     const [program, ...args] = vitestCommand({ project: projectRoot, journal, filters });
-    const outcome = await run(program, args, { cwd: projectRoot, signal });
+    const outcome = await run(program, args, { cwd: projectRoot, journal, signal });
     return { ...outcome, tests: readJournal(journal) };
   } finally {
     rmSync(directory, { recursive: true, force: true });
@@ -42,7 +41,7 @@ export async function runAsOrdinaryUser({ filters, signal }) {
     const join = 'while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs" || exit 1; shift; done; shift; exec "$@"';
     const command = [...become, '--pdeathsig', 'KILL', ...vitestCommand({ project, journal, filters })];
     const env = { HOME: home, TMPDIR: temporary, USER: undefined, LOGNAME: undefined, ...cgroups.env };
-    const outcome = await run('sh', ['-c', join, 'sh', ...cgroups.join, '--', ...command], { cwd: project, env, signal });
+    const outcome = await run('sh', ['-c', join, 'sh', ...cgroups.join, '--', ...command], { cwd: project, env, journal, signal });
     return { ...outcome, tests: readJournal(journal) };
   } finally {
     await cgroups?.remove();
@@ -67,13 +66,16 @@ function reachable(file) {
 }
 
 // These lanes run alone: the terminal is theirs.
-async function run(program, args, { cwd, env, signal }) {
+async function run(program, args, { cwd, env, journal, signal }) {
+  const progress = watchProgress(journal);
+  const either = AbortSignal.any([signal, progress.signal]);
   const result = await execa(program, args, {
-    cwd, env, stdin: 'ignore', stdout: 'inherit', stderr: 'inherit', reject: false, cancelSignal: signal,
+    cwd, env, stdin: 'ignore', stdout: 'inherit', stderr: 'inherit', reject: false, cancelSignal: either,
     timeout: deadlineMs, forceKillAfterDelay: 10_000,
   });
+  progress.stop();
   const faults = [
-    signal.aborted && signal.reason.message,
+    either.aborted && either.reason.message,
     result.timedOut && `stopped at its deadline of ${deadlineMs / 1000} s`,
     result.signal && `vitest was ended by ${result.signal}`,
   ];

@@ -4,6 +4,7 @@
  * @typedef {object} LaneResult
  * @property {string} name
  * @property {import('./vitest.mjs').Test[]} tests
+ * @property {string[]} elsewhere patterns of test files that it leaves to other lanes
  * @property {string | null} notRun why the lane could not be run at all
  * @property {string | null} fault what went wrong beside the tests
  * @property {number} seconds
@@ -27,7 +28,9 @@ export function summarize(results, { mustRun, complete }) {
     failed: failed > 0,
     lines: [
       ...table(results),
+      ...section('Left to the other lanes', results.filter(({ elsewhere }) => elsewhere.length > 0).map(({ name, elsewhere }) => `${name}: ${elsewhere.join(' ')}`)),
       ...section('Skipped', [...skips].map(([name, where]) => `${name}: ${[...where].join('; ')}`)),
+      ...section('Passed only when tried again', results.flatMap(({ name, tests }) => tests.filter(({ status, retries = 0 }) => status === 'passed' && retries > 0).map((test) => `${name}: ${test.name}: ${test.reason.split('\n')[0]}`))),
       ...section('Failed tests', results.flatMap(({ name, tests }) => tests.filter(({ status }) => status === 'failed').map((test) => `${name}: ${test.name}`))),
       ...section('Other failures', problems),
       '',

@@ -36,24 +36,23 @@ export function umlMissing() {
  * Boots a machine, runs one command in its copy of the project and gives back the exit code.
  * @param {{
  *   command: string[], env?: Record<string, string>, asUser?: boolean, deadlineMs: number, signal: AbortSignal,
- *   onOutput: (chunk: Buffer) => void, onExchange?: (directory: string) => void,
- * }} options `asUser`: as an ordinary user in a cgroup delegated to it. `onExchange` sees what the command left,
- *   at the deadline too.
+ *   onOutput: (chunk: Buffer) => void, exchange?: string,
+ * }} options `asUser`: as an ordinary user in a cgroup delegated to it. `exchange`: the directory that is
+ *   /run/exchange in there.
  * @returns {Promise<number>} Rejects when the machine did not come to an end by itself.
  */
-export async function runInUml({ command, env = {}, asUser = false, deadlineMs, signal, onOutput, onExchange }) {
+export async function runInUml({ command, env = {}, asUser = false, deadlineMs, signal, onOutput, exchange }) {
   const directory = makeScratch(os.tmpdir());
+  const shared = exchange ?? path.join(directory, 'exchange');
   try {
-    const exchange = path.join(directory, 'exchange');
-    mkdirSync(exchange);
-    chmodSync(exchange, 0o777);
-    writeFileSync(path.join(exchange, 'job'), jobScript({ command, env, asUser }));
+    mkdirSync(shared, { recursive: true });
+    chmodSync(shared, 0o777);
+    writeFileSync(path.join(shared, 'job'), jobScript({ command, env, asUser }));
     copyFileSync(new URL('uml-init.sh', import.meta.url), path.join(directory, 'init'));
     chmodSync(path.join(directory, 'init'), 0o755);
     const image = await makeImage({ directory, uid: asUser || process.getuid() !== 0 ? ordinaryUid : 0, signal });
-    const { log, timedOut } = await boot({ directory, exchange, image, deadlineMs, signal, onOutput });
-    onExchange?.(exchange);
-    const status = path.join(exchange, 'status');
+    const { log, timedOut } = await boot({ directory, exchange: shared, image, deadlineMs, signal, onOutput });
+    const status = path.join(shared, 'status');
     if (timedOut) throw new Error(`User-Mode Linux was killed at its deadline of ${deadlineMs / 1000} s${lastWords(log)}`);
     if (!existsSync(status)) throw new Error(`User-Mode Linux ended without a status${lastWords(log)}`);
     return Number(readFileSync(status, 'utf8'));

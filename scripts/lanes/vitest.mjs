@@ -12,11 +12,12 @@ export function vitestCommand({ project, journal, filters, slow = false }) {
     : ['--slowTestThreshold=3000'];
   const reporter = path.join(project, 'scripts/lanes/journal-reporter.mjs');
   const reporters = ['--reporter=default', `--reporter=${reporter}`, `--outputFile.journal=${journal}`];
-  return [process.execPath, path.join(project, 'node_modules/vitest/vitest.mjs'), 'run', ...reporters, ...pace, ...filters];
+  // A loaded machine breaks a test here and there; the summary names each that needed it. Attacks have one try only.
+  return [process.execPath, path.join(project, 'node_modules/vitest/vitest.mjs'), 'run', '--retry=2', ...reporters, ...pace, ...filters];
 }
 
 /**
- * @typedef {{ name: string, status: 'passed' | 'failed' | 'skipped', reason: string }} Test `name` is the same in all lanes
+ * @typedef {{ name: string, status: 'passed' | 'failed' | 'skipped', reason: string, retries?: number }} Test `name` is the same in all lanes
  * @param {string} file where journal-reporter.mjs wrote
  * @returns {Test[]} of a run that was ended early, its unfinished tests are among the failed
  */

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
-
 import { Command, CommanderError } from 'commander';
 
 import { exitCodeByOutcome } from '../errors.js';
+import { packageVersion } from '../version.js';
 import { commands } from './commands.js';
 import { UsageError } from './usage-error.js';
 
@@ -10,9 +9,11 @@ const EXAMPLES = `
 Examples:
   ringfence run -- python3 untrusted.py     no network, no files but this directory (read-only), bounded
   ringfence run --timeout 5s --memory 256M -- node untrusted.js
+  ringfence eval --input '{"a":1}' fn.ts     a function of JavaScript or TypeScript: JSON in, JSON out
+  ringfence serve                           the same over HTTP
   ringfence doctor                          what this machine can enforce, and how to get what is missing
 
-"ringfence run --help" shows every flag.
+"ringfence run --help" shows every flag of a command.
 `;
 
 /** Runs the command line. @returns its exit code; what was typed wrongly is one of them, not an error. */
@@ -37,7 +38,7 @@ function createProgram(finish: (exitCode: number) => void): Command {
   const program = new Command('ringfence')
     .description('Runs code nobody trusts in a sandbox that the Linux kernel enforces.')
     .usage('<command> [flags]')
-    .version(version(), '--version', 'show the version')
+    .version(packageVersion(), '--version', 'show the version')
     .helpOption('-h, --help', 'show this help')
     .helpCommand('help [command]', 'show the flags and examples of a command')
     .configureHelp({ subcommandTerm: (command) => `${command.name()} ${command.usage()}` })
@@ -60,9 +61,4 @@ function refuseUnknown(words: string[]): never {
 
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
-}
-
-function version(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
 }

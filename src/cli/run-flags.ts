@@ -67,12 +67,12 @@ export function defineRunFlags(command: Command, callerEnv: Readonly<Record<stri
 
 const HEADINGS = { limits: 'What it may use:', view: 'What it may see and reach:', streams: 'Input and output:' } as const;
 
-function flag<T>(flags: string, description: string, parse: (text: string) => T, preset?: T, shown?: string): Option {
+export function flag<T>(flags: string, description: string, parse: (text: string) => T, preset?: T, shown?: string): Option {
   const option = new Option(flags, description).argParser((text: string) => checked(text, parse));
   return preset === undefined ? option : option.default(preset, shown);
 }
 
-function repeatable(flags: string, description: string, parse: (text: string) => string = path): Option {
+export function repeatable(flags: string, description: string, parse: (text: string) => string = path): Option {
   return new Option(flags, description)
     .argParser((text: string, before: string[] = []) => [...before, checked(text, parse)]);
 }
@@ -86,9 +86,13 @@ function pin(): Option {
 }
 
 function environment(callerEnv: Readonly<Record<string, string | undefined>>): Option {
-  return new Option('--env <name[=value]>', 'set a variable, or pass the one of this shell, beside PATH, HOME and TMPDIR; repeatable')
+  return assignments('--env <name[=value]>', 'set a variable, or pass the one of this shell, beside PATH, HOME and TMPDIR; repeatable', callerEnv);
+}
+
+export function assignments(flags: string, description: string, callerEnv: Readonly<Record<string, string | undefined>>): Option {
+  return new Option(flags, description)
     .argParser((text: string, before: Record<string, string> = {}) => {
-      const [name, value] = checked(text, (each) => assignment(each, callerEnv));
+      const [name, value] = checked(text, (each) => assignment(each, flags.split(' ')[0] ?? flags, callerEnv));
       // Not by plain assignment: a variable may be called __proto__.
       return Object.fromEntries([...Object.entries(before), [name, value]]);
     });
@@ -109,7 +113,7 @@ function path(text: string): string {
   return text;
 }
 
-function hostText(text: string): string {
+export function hostText(text: string): string {
   if (text === '' || text.startsWith('-')) throw new ValueProblem('must not be empty or look like a flag');
   return text;
 }
@@ -120,13 +124,13 @@ function pinned(text: string): [string, string] {
   return [name, address];
 }
 
-function assignment(text: string, callerEnv: Readonly<Record<string, string | undefined>>): [string, string] {
+function assignment(text: string, flagName: string, callerEnv: Readonly<Record<string, string | undefined>>): [string, string] {
   const at = text.indexOf('=');
   const name = at < 0 ? text : text.slice(0, at);
   if (name === '' || name.startsWith('-')) throw new ValueProblem('must be NAME or NAME=VALUE');
   if (at >= 0) return [name, text.slice(at + 1)];
   const value = callerEnv[name];
-  if (value === undefined) throw new ValueProblem(`is not set in this shell: type --env ${name}=VALUE`);
+  if (value === undefined) throw new ValueProblem(`is not set in this shell: type ${flagName} ${name}=VALUE`);
   return [name, value];
 }
 

@@ -21,10 +21,10 @@ export const stages = [
   'no-new-privileges',
   'guest',
   'session',
+  'landlock',
   'resource-limits',
   'working-directory',
   'verify',
-  'landlock',
   'system-calls',
   'exec',
 ] as const;

@@ -24,10 +24,12 @@ export function isNetworkFenceOff(hostEnv: Environment): boolean {
   return hostEnv['SANDBOX_DISABLE_NETNS_FIREWALL'] === '1';
 }
 
-/** Ports that the launcher listens on for an allowlist; null without one. */
-export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean): EgressPort[] | null {
-  if (typeof network === 'string' || !ownNetwork) return null;
-  const { ipv4, ipv6 } = network.ports;
+/** Ports that the launcher listens on, for an allowlist and for the run's attendant; null without either. */
+export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean, attended: number | null = null): EgressPort[] | null {
+  if (!ownNetwork || (typeof network === 'string' && attended === null)) return null;
+  const allowed = typeof network === 'string' ? { ipv4: [], ipv6: [] } : network.ports;
+  const ipv4 = attended === null ? allowed.ipv4 : [...allowed.ipv4, attended];
+  const { ipv6 } = allowed;
   return [...new Set([...ipv4, ...ipv6])]
     .sort((a, b) => a - b)
     .map((port) => ({ port, ipv4: ipv4.includes(port), ipv6: ipv6.includes(port) }));

@@ -32,6 +32,14 @@ export type PlanOptions = Pick<
   'seccomp' | 'command' | 'args' | 'cwd' | 'cwdReadOnly' | 'env' | 'nodeHeapMb' | 'timeoutMs' | 'gracePeriodMs' | 'network' | 'filesystem' | 'limits'
 >;
 
+/** What a run has that no caller of runSandboxed can ask for. */
+export interface Service {
+  /** Files of the sandbox alone, readable by all. */
+  files: readonly { path: string; content: string }[];
+  /** A port of the sandbox's loopback that the host answers on, besides those of an allowlist. */
+  port: number;
+}
+
 export interface PlannedRun {
   plan: Plan;
   /** The plan as bytes for the launcher. */
@@ -54,7 +62,12 @@ export interface PlannedRun {
  * @throws RangeError that names the field for a path that cannot be granted; CommandNotFound; FenceUnavailable when a
  *   fence that is not dropped cannot be had on this host.
  */
-export async function planRun(options: PlanOptions, facts: HostFacts, dropped: ReadonlySet<Fence>): Promise<PlannedRun> {
+export async function planRun(
+  options: PlanOptions,
+  facts: HostFacts,
+  dropped: ReadonlySet<Fence>,
+  service: Service | null = null,
+): Promise<PlannedRun> {
   const namespaces = planNamespaces(hasOwnNetwork(options.network, dropped, process.env), dropped);
   const identity = planIdentity(facts, namespaces.user);
   if (identity === null) {
@@ -76,10 +89,11 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     ? { ...(await planScratch({ base: facts.base, home: env['HOME'], tmpdir: env['TMPDIR'], hostTmpdir, grants, ownsCwd })), made: [] }
     : await planHostScratch(env, grants, await realPathOf(hostTmpdir), ownsCwd);
   if (!namespaces.mount) refuseReadOnlyInWritable(grants);
-  const egressPorts = planEgressPorts(options.network, namespaces.network);
-  const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist: egressPorts !== null };
+  const egressPorts = planEgressPorts(options.network, namespaces.network, service?.port ?? null);
+  const hasAllowlist = egressPorts !== null && typeof options.network !== 'string';
+  const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist, files: service?.files ?? [] };
   const cwd = granted.cwd?.real ?? scratch.ownedCwd ?? '/';
-  const landlock = planLandlock(options, namespaces.network, dropped, isNetworkFenceOff(process.env));
+  const landlock = withTcp(service !== null, planLandlock(options, namespaces.network, dropped, isNetworkFenceOff(process.env)));
   const plan: Plan = {
     namespaces,
     // The guest can do with less of /proc than it asked for, but never with the host's.
@@ -93,13 +107,22 @@ export async function planRun(options: PlanOptions, facts: HostFacts, dropped: R
     argv: [options.command, ...options.args],
     env,
     egressPorts,
-    filter: await planFilter(options, facts.profiles, namespaces, dropped, isNetworkFenceOff(process.env)),
+    // An attendant is on the other end of a TCP connection.
+    filter: await planFilter(options, facts.profiles, namespaces, dropped, isNetworkFenceOff(process.env) || service !== null),
     landlock,
     hasGrants: grants.length > 0,
     // Without a mount namespace they are the rules of Landlock.
     mounts: namespaces.mount || landlock !== null ? await planMounts(view, facts, dropped) : [],
   };
   return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: ownsCwd, hostDirectories: made, nodeHeapMbApplied };
+}
+
+function withTcp(wanted: boolean, landlock: Plan['landlock']): Plan['landlock'] {
+  return wanted && landlock !== null ? { ...landlock, tcp: true } : landlock;
+}
+
+function madeUpFile({ path, content }: Service['files'][number]): Mount {
+  return { kind: 'file', path, mode: 0o444, content };
 }
 
 interface View {
@@ -110,6 +133,7 @@ interface View {
   identity: Identity;
   namespaces: Namespaces;
   hasAllowlist: boolean;
+  files: Service['files'];
 }
 
 async function planMounts(view: View, facts: HostFacts, dropped: ReadonlySet<Fence>): Promise<Mount[]> {
@@ -128,7 +152,7 @@ async function planMounts(view: View, facts: HostFacts, dropped: ReadonlySet<Fen
     grants,
     runtime,
     scratch,
-    files: [...planAccountFiles(identity, env['HOME']), ...nameFiles],
+    files: [...planAccountFiles(identity, env['HOME']), ...nameFiles, ...view.files.map(madeUpFile)],
     // Without the identity fence there may be no user namespace to map through: then what others may do is all there is.
     writableIdMap: !mapped ? 'none' : dropped.has('identity') ? 'optional' : 'required',
   });

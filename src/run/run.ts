@@ -1,3 +1,4 @@
+import type { Attendant } from './attendant.js';
 import { describeEnding, collect, notStarted } from './collect.js';
 import { Concessions } from './concessions.js';
 import { missingFences } from './enforcement.js';
@@ -16,7 +17,7 @@ import type { Ending } from './ending.js';
 import { native } from '../launcher/addon.js';
 import { locateLauncher } from '../launcher/locate.js';
 import { planRun } from '../plan/plan-run.js';
-import type { PlannedRun } from '../plan/plan-run.js';
+import type { PlannedRun, Service } from '../plan/plan-run.js';
 
 /**
  * Runs one command in a sandbox of its own. Resolves when the sandbox is gone, with all that belonged to it, whatever the
@@ -35,19 +36,23 @@ export function runnerOf(host: Host): (options: SandboxOptions) => Promise<Sandb
     try {
       const options = { ...checked, network: await compileNetwork(checked.network) };
       host.noteNetworkFence(options.network);
-      return await run(host, options);
+      return await runPlanned(host, options);
     } finally {
       releaseStdin(checked.stdin);
     }
   };
 }
 
-async function run(host: Host, options: RunOptions): Promise<SandboxResult> {
+/**
+ * The stages of one run, from the plan to the result, for options that were checked.
+ * @param attendant who serves it from outside, if anyone does
+ */
+export async function runPlanned(host: Host, options: RunOptions, attendant: Attendant | null = null): Promise<SandboxResult> {
   const concessions = options.isolation === 'strict' ? null : new Concessions(host.dropped);
   for (let attempt = 0; ; attempt++) {
     if (isAborted(options)) return notStarted(ownPlace(options), { outcome: 'canceled' });
 
-    const planned = await plan(host, options, new Set(concessions?.dropped.keys()));
+    const planned = await plan(host, options, new Set(concessions?.dropped.keys()), attendant);
     if ('kind' in planned) {
       const { fence, failure } = planned;
       if (fence !== null && concessions?.concede(fence, failure.error.code) === true) continue;
@@ -55,7 +60,7 @@ async function run(host: Host, options: RunOptions): Promise<SandboxResult> {
     }
     if (isAborted(options)) return notStarted(planned, { outcome: 'canceled' });
 
-    const ending = await launchPlanned(host, options, planned);
+    const ending = await launchPlanned(host, options, planned, attendant);
     if ('kind' in ending) return notStarted(planned, { outcome: 'spawn-error', ...ending });
     if (mayRetry(host, options, ending, concessions, attempt)) continue;
     if (ending.thrown !== null) throw ending.thrown.error;
@@ -64,9 +69,14 @@ async function run(host: Host, options: RunOptions): Promise<SandboxResult> {
   }
 }
 
-async function plan(host: Host, options: RunOptions, dropped: ReadonlySet<Fence>): Promise<PlannedRun | SetUpProblem> {
+async function plan(
+  host: Host,
+  options: RunOptions,
+  dropped: ReadonlySet<Fence>,
+  service: Service | null,
+): Promise<PlannedRun | SetUpProblem> {
   try {
-    return await planRun(options, await host.facts(), dropped);
+    return await planRun(options, await host.facts(), dropped, service);
   } catch (error) {
     // An option that only the file system can prove wrong.
     if (error instanceof RangeError) throw error;
@@ -75,7 +85,12 @@ async function plan(host: Host, options: RunOptions, dropped: ReadonlySet<Fence>
 }
 
 /** Launches, supervises, and removes what is left of a launcher that could not do it itself. */
-async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRun): Promise<Ending | SetUpProblem> {
+async function launchPlanned(
+  host: Host,
+  options: RunOptions,
+  planned: PlannedRun,
+  attendant: Attendant | null,
+): Promise<Ending | SetUpProblem> {
   try {
     await makeHostDirectories(planned);
     const ending = await supervise({
@@ -85,6 +100,7 @@ async function launchPlanned(host: Host, options: RunOptions, planned: PlannedRu
       hasAllowlist: planned.plan.egressPorts !== null,
       options,
       aborts: host.aborts,
+      attendant,
       missing: (verified) => missingFences(options, planned.plan, verified),
     });
     if (ending.ended === null || ending.ended.removalErrno !== 0) await removeCgroup(planned);

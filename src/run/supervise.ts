@@ -11,6 +11,8 @@ import type { AbortFan } from './abort.js';
 import { Capture } from './capture.js';
 import type { OnChunk } from './capture.js';
 import { drained } from './drain.js';
+import type { Attendant } from './attendant.js';
+import { takeListener } from './attendant.js';
 import { egressOf } from './egress.js';
 import type { RunEgress } from './egress.js';
 import type { Ending } from './ending.js';
@@ -38,6 +40,8 @@ export interface SuperviseInput {
   aborts: AbortFan;
   /** How long the launcher may take to do what it was told, before the next harder means. Default: 5000. */
   patienceMs?: number;
+  /** Serves the run from outside, which then has no deadline of its own here. */
+  attendant?: Attendant | null;
   /** Fences that this run must not be without and that are not among the verified ones. */
   missing(verified: ReadonlySet<FenceBit>): FenceBit[];
 }
@@ -98,10 +102,12 @@ class Supervision {
       },
     );
     setImmediate(() => this.#open());
+    const { attendant = null } = input;
+    attendant?.onLaunch({ finish: () => this.#kill('exit') });
     this.#unsubscribe =
       options.signal === null ? () => undefined : input.aborts.subscribe(options.signal, () => this.#stop('canceled'));
     // After a block of the event loop the timers come first: what the launcher said meanwhile must be heard before.
-    this.#after(options.timeoutMs, () => setImmediate(() => this.#stop('timeout')));
+    if (attendant === null) this.#after(options.timeoutMs, () => setImmediate(() => this.#stop('timeout')));
   }
 
   /** The streams, in a turn of the event loop after that of the launch, unless a record comes first. */
@@ -136,9 +142,12 @@ class Supervision {
     this.#kill('canceled');
   }
 
-  #onSockets({ hasIpv6 }: SocketsRecord, descriptors: number[]): void {
+  #onSockets({ hasIpv6 }: SocketsRecord, all: number[]): void {
+    const { options, attendant = null } = this.#input;
+    const descriptors = attendant === null ? all : takeListener(all, options.network, attendant);
     if (this.#egress !== null) return this.#egress.serve(descriptors, hasIpv6);
     closeAll(descriptors);
+    if (attendant !== null) return;
     this.#launch.hangUp();
     this.#onNonsense(new RecordError('sockets of an allowlist that there is not'));
   }

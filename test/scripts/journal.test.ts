@@ -27,6 +27,8 @@ it('holds every test with its reason, files and hooks that fail, and errors outs
     'a.test.mjs': `
       import { beforeAll, describe, expect, it } from 'vitest';
       it('passes', () => {});
+      let tries = 0;
+      it('passes when tried again', () => { expect(++tries, 'the first try').toBe(2); });
       it('fails', () => { expect(1, 'no').toBe(2); });
       it('is skipped', (context) => context.skip('only as root'));
       it.skip('is skipped in silence', () => {});
@@ -45,6 +47,7 @@ it('holds every test with its reason, files and hooks that fail, and errors outs
     { name: 'a.test.mjs > outer', status: 'failed', reason: 'the hook' },
     { name: 'a.test.mjs > outer > inner', status: 'skipped', reason: '' },
     { name: 'a.test.mjs > passes', status: 'passed', reason: '' },
+    { name: 'a.test.mjs > passes when tried again', status: 'passed', reason: expect.stringContaining('the first try'), retries: 1 },
     { name: 'b.test.mjs', status: 'failed', reason: expect.stringContaining('none.mjs') },
     { name: 'c.test.mjs > goes on', status: 'passed', reason: '' },
     { name: 'outside any test', status: 'failed', reason: 'late' },

@@ -12,8 +12,8 @@ const passed: Test = { name: 'a > one', status: 'passed', reason: '' };
 const failed: Test = { name: 'a > two', status: 'failed', reason: '' };
 const skipped: Test = { name: 'a > three', status: 'skipped', reason: 'only as root' };
 
-function lane(name: string, tests: Test[], more: { notRun?: string; fault?: string } = {}): object {
-  return { name, tests, notRun: null, fault: null, seconds: 1, ...more };
+function lane(name: string, tests: Test[], more: { notRun?: string; fault?: string; elsewhere?: string[] } = {}): object {
+  return { name, tests, elsewhere: [], notRun: null, fault: null, seconds: 1, ...more };
 }
 
 function verdict(results: object[], options: { mustRun?: boolean; complete?: boolean } = {}): { last: string; text: string; failed: boolean } {
@@ -26,6 +26,13 @@ it('ends with the sum over all lanes, alone on a line', () => {
   expect(verdict([lane('x', [passed, failed])])).toMatchObject({ last: '1 passed, 1 failed, 0 skipped', failed: true });
 });
 
+it('names what passed only when it was tried again', () => {
+  const { text, failed: bad } = verdict([lane('x', [{ ...passed, reason: 'late\nby far', retries: 1 } as Test])]);
+  expect(text).toContain('Passed only when tried again:\n  x: a > one: late\n');
+  expect(bad).toBe(false);
+  expect(verdict([lane('x', [passed])]).text).not.toContain('tried again');
+});
+
 it('fails for a lane that broke, and for one in which nothing was run', () => {
   expect(verdict([lane('x', [], { fault: 'stopped at its deadline' })])).toMatchObject({ last: '0 passed, 1 failed, 0 skipped', failed: true });
   expect(verdict([lane('x', [])])).toMatchObject({ last: '0 passed, 1 failed, 0 skipped', failed: true });
@@ -35,6 +42,10 @@ it('names a lane that this host cannot run, and fails for it only where everythi
   const results = [lane('x', [passed]), lane('y', [], { notRun: 'mke2fs is missing' })];
   expect(verdict(results)).toMatchObject({ last: '1 passed, 0 failed, 0 skipped', failed: false, text: expect.stringContaining('not run: mke2fs is missing') });
   expect(verdict(results, { mustRun: true })).toMatchObject({ last: '1 passed, 1 failed, 0 skipped', failed: true });
+});
+
+it('says which tests a lane leaves to others', () => {
+  expect(verdict([lane('x', [passed], { elsewhere: ['test/cli/**'] })]).text).toContain('x: test/cli/**');
 });
 
 it('prints why a test was skipped, and where', () => {

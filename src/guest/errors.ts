@@ -1,0 +1,47 @@
+import type { SandboxResult } from '../run/result.js';
+import type { AnswerCode } from './answer.js';
+
+export interface GuestFailure {
+  code: AnswerCode;
+  error: string;
+}
+
+const MAX_CHARACTERS = 4000;
+/** The URL that the harness imports the function by; in Node it holds all of its source. */
+const SOURCE_URL = /blob:null\/[\w-]+|data:text\/javascript,[\w.!~*'()%-]*/g;
+/** V8 says so on standard error and aborts. */
+const HEAP_EXHAUSTED = /heap out of memory|Fatal JavaScript out of memory/;
+
+/** A message of the guest's, without the harness's way of naming its source and without excerpts of it. */
+export function guestMessage(text: string): string {
+  const lines = text
+    .replace(/\s+at (?:data|blob):[^\n]*/g, '')
+    .replace(SOURCE_URL, 'the function')
+    .split('\n')
+    .filter((line) => !/^\s*\d*\s+\||^\s+at\s/.test(line));
+  return lines.join('\n').trim().slice(0, MAX_CHARACTERS);
+}
+
+/** Why a sandbox ended before its function had answered. */
+export function describeEnd(result: SandboxResult, memoryMb: number): GuestFailure {
+  const { outcome, error, usage, exitCode, signal, stderr } = result;
+  switch (outcome) {
+    case 'spawn-error':
+      return { code: error?.code ?? 'set-up-failed', error: `the sandbox could not be set up (${error?.code ?? 'set-up-failed'}): ${error?.hint ?? ''}` };
+    case 'out-of-memory':
+      return outOfMemory(memoryMb);
+    case 'overflow-stdout':
+    case 'overflow-stderr':
+      return { code: 'output-limit', error: 'the function printed too much' };
+    default:
+      break;
+  }
+  if (signal !== null && HEAP_EXHAUSTED.test(stderr)) return outOfMemory(memoryMb);
+  if ((usage.pidsRefused ?? 0) > 0) return { code: 'process-limit', error: 'the function reached its limit of processes and threads' };
+  const how = signal === null ? `with exit code ${exitCode ?? 0}` : `of ${signal}`;
+  return { code: 'guest-exit', error: `the function's process ended ${how} before it answered` };
+}
+
+function outOfMemory(memoryMb: number): GuestFailure {
+  return { code: 'out-of-memory', error: `memory limit exceeded (${memoryMb} MiB)` };
+}

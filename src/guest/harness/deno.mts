@@ -1,0 +1,121 @@
+/** What runs in a sandbox with Deno: opens the channel, gives up every right to it but one reference, and waits for the guest. */
+import { Splitter } from './frames.mjs';
+import { fail, prepare } from './realm.mjs';
+
+// What Deno has, as far as it is needed here: its own types would need Deno to check them.
+interface Connection {
+  read(into: Uint8Array): Promise<number | null>;
+  write(bytes: Uint8Array): Promise<number>;
+  setNoDelay(): void;
+}
+
+interface DenoScope {
+  args: string[];
+  connect(to: { hostname: string; port: number }): Promise<Connection>;
+  stdin: { readSync(into: Uint8Array): number | null };
+  exit(code: number): never;
+  inspect(value: unknown): string;
+  internal: symbol;
+  permissions: { revokeSync(permission: { name: 'net'; host: string }): unknown };
+  [internal: symbol]: { inspectArgs?(values: unknown[]): string } | undefined;
+}
+
+interface Stray {
+  reason?: unknown;
+  error?: unknown;
+  preventDefault(): void;
+}
+
+const scope = globalThis as unknown as { Deno: DenoScope; addEventListener(type: string, listener: (event: Stray) => void): void };
+const { Deno } = scope;
+const { apply, defineProperty, deleteProperty } = Reflect;
+const { subarray } = Uint8Array.prototype;
+const { exit, inspect } = Deno;
+const inspectArgs = Deno[Deno.internal]?.inspectArgs;
+const format = inspectArgs ?? ((values: unknown[]) => values.map((value) => (typeof value === 'string' ? value : inspect(value))).join(' '));
+const mayUseNode = /\b(?:import|require|process|Buffer|global|(?:set|clear)(?:Timeout|Interval|Immediate))\b/;
+const { test } = RegExp.prototype;
+
+const port = Number(Deno.args[0]);
+const rehearses = Deno.args.includes('rehearse');
+const OwnBlob = Blob;
+const { createObjectURL } = URL;
+// Not by a data: URL: that would put the source into every message that names the module.
+const load = (source: string): Promise<object> => import(createObjectURL(new OwnBlob([source], { type: 'application/typescript' }))) as Promise<object>;
+const connection = await Deno.connect({ hostname: '127.0.0.1', port });
+if (Deno.args.includes('password')) await connection.write(wholeInput());
+// A message is not to wait until the one before it is acknowledged.
+connection.setNoDelay();
+Deno.permissions.revokeSync({ name: 'net', host: `127.0.0.1:${port}` });
+// The way to every resource by its number.
+deleteProperty(Deno, Deno.internal);
+
+// Deno's own operations go through this one: a guest that replaces it would only cut itself off.
+const { call } = Function.prototype;
+defineProperty(Function.prototype, 'call', {
+  configurable: false,
+  get: () => call,
+  set(this: unknown, value: unknown) {
+    if (this !== Function.prototype) defineProperty(this as object, 'call', { value, writable: true, enumerable: true, configurable: true });
+  },
+});
+
+const read = connection.read.bind(connection);
+const write = connection.write.bind(connection);
+let frame: (message: string) => Uint8Array;
+let sending: Promise<void> | null = null;
+const waiting: Uint8Array[] = [];
+let waitingFrom = 0;
+
+const send = (message: string): void => {
+  waiting[waiting.length] = frame(message);
+  sending ??= drain();
+};
+
+const ready = (): void => send('{"t":"ready"}');
+
+function wholeInput(): Uint8Array {
+  const bytes = new Uint8Array(1024);
+  let length = 0;
+  for (let count = 1; count > 0; length += count) count = Deno.stdin.readSync(bytes.subarray(length)) ?? 0;
+  return bytes.subarray(0, length);
+}
+
+async function drain(): Promise<void> {
+  for (; waitingFrom < waiting.length; waitingFrom++) {
+    const bytes = waiting[waitingFrom] as Uint8Array;
+    for (let at = 0; at < bytes.length; ) at += await write(at === 0 ? bytes : (apply(subarray, bytes, [at]) as Uint8Array));
+  }
+  waiting.length = waitingFrom = 0;
+  sending = null;
+}
+
+const { receive, rehearse } = prepare({
+  send,
+  format,
+  // The first of Deno's own Node modules, timers among them, looks for Atomics; none later does. It takes longer to load than
+  // most functions run.
+  loadBefore: (source) => (apply(test, mayUseNode, [source]) ? () => import('node:events') : null),
+  load,
+});
+const stray = (event: Stray): void => {
+  event.preventDefault();
+  fail(send, event.reason ?? event.error);
+};
+scope.addEventListener('unhandledrejection', stray);
+scope.addEventListener('error', stray);
+
+const splitter = new Splitter({
+  onOpen(encodeWithKey) {
+    frame = encodeWithKey;
+    if (rehearses) void rehearse().then(ready);
+    else ready();
+  },
+  onMessage: receive,
+});
+const chunk = new Uint8Array(64 * 1024);
+for (;;) {
+  const count = await read(chunk);
+  if (count === null) exit(0);
+  splitter.push(apply(subarray, chunk, [0, count as number]) as Uint8Array);
+}

@@ -1,0 +1,39 @@
+/** What runs in a sandbox with Node: opens the channel and waits for the guest. A guest that gets at the channel all the same (Node hides little) can change its own answer by it. */
+import { readFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { formatWithOptions } from 'node:util';
+
+import { Splitter } from './frames.mjs';
+import { fail, prepare } from './realm.mjs';
+
+const socket = createConnection({ host: '127.0.0.1', port: Number(process.argv[2]), noDelay: true });
+const write = socket.write.bind(socket) as (bytes: Uint8Array) => boolean;
+const encode = encodeURIComponent;
+const rehearses = process.argv.includes('rehearse');
+if (process.argv.includes('password')) socket.write(readFileSync(0));
+const load = (source: string): Promise<object> => import(`data:text/javascript,${encode(source)}`) as Promise<object>;
+let frame: (message: string) => Uint8Array;
+const send = (message: string): void => void write(frame(message));
+const ready = (): void => send('{"t":"ready"}');
+
+const { receive, rehearse } = prepare({
+  send,
+  format: (values) => formatWithOptions({}, ...values),
+  loadBefore: () => null,
+  load,
+});
+const splitter = new Splitter({
+  onOpen(encodeWithKey) {
+    frame = encodeWithKey;
+    if (rehearses) void rehearse().then(ready);
+    else ready();
+  },
+  onMessage: receive,
+});
+process.argv.length = 1;
+process.on('uncaughtException', (error) => fail(send, error));
+process.on('unhandledRejection', (error) => fail(send, error));
+const leave = process.exit.bind(process, 0);
+socket.on('error', leave);
+socket.on('close', leave);
+socket.on('data', (chunk: Buffer) => splitter.push(chunk));

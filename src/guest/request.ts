@@ -1,0 +1,139 @@
+import { z } from 'zod';
+
+/** Called with each value that the guest gives; what it returns, or its promise does, must be JSON. */
+export type Binding = (args: unknown) => unknown;
+
+/** What `executor.run` takes. */
+export interface GuestRequest {
+  /** TypeScript or JavaScript: a module that exports a function of one argument by default. */
+  source: string;
+  /** JSON. */
+  input?: unknown;
+  capabilities?:
+    | {
+        /** Hosts that the function may connect to, as in an allowlist of the network. */
+        net?: readonly string[] | undefined;
+        /** Hosts that modules may be imported from; Deno only. */
+        import?: readonly string[] | undefined;
+        /** Milliseconds of wall clock, 1 to 30000. Default: 5000. */
+        timeoutMs?: number | undefined;
+        /** MiB of heap, 16 to 1024. Default: 128. */
+        memoryMb?: number | undefined;
+      }
+    | undefined;
+  /** The function sees them as `globalThis.__secrets`. */
+  secrets?: Readonly<Record<string, string>> | undefined;
+  /** Functions that the guest calls as `host.name(args)`, or a broker that its `questpie` calls are relayed to. */
+  bindings?: Readonly<Record<string, Binding>> | { url: string; token: string } | undefined;
+  /** Ends the run as canceled. */
+  signal?: AbortSignal | undefined;
+  /** Called with each line of the log as it comes. Must not throw. */
+  onLog?: ((line: string) => void) | undefined;
+}
+
+/** A request that was checked: defaults filled in, limits clamped. */
+export interface CheckedRequest {
+  source: string;
+  /** As JSON; null where there is none. */
+  input: string | null;
+  net: string[];
+  import: string[];
+  timeoutMs: number;
+  memoryMb: number;
+  secrets: Record<string, string>;
+  bindings: { kind: 'none' } | { kind: 'functions'; functions: Record<string, Binding> } | { kind: 'broker'; url: string; token: string };
+  signal: AbortSignal | null;
+  onLog: ((line: string) => void) | null;
+}
+
+const TIMEOUT_MS = { least: 1, most: 30_000, otherwise: 5000 };
+const MEMORY_MB = { least: 16, most: 1024, otherwise: 128 };
+
+const clamped = ({ least, most, otherwise }: typeof TIMEOUT_MS) =>
+  z.unknown().optional().transform((value) => {
+    if (typeof value !== 'number' || !Number.isFinite(value)) return otherwise;
+    return Math.min(most, Math.max(least, Math.round(value)));
+  });
+
+const hosts = (name: string) => z.array(z.string(), `${name} must be an array of hosts`).default([]);
+
+const capabilities = z
+  .object(
+    {
+      net: hosts('capabilities.net'),
+      import: hosts('capabilities.import'),
+      timeoutMs: clamped(TIMEOUT_MS),
+      memoryMb: clamped(MEMORY_MB),
+    },
+    'capabilities must be an object',
+  )
+  .prefault({});
+
+const broker = z.object({ url: z.string(), token: z.string() });
+const isFunction = (value: unknown): value is Binding => typeof value === 'function';
+const functions = z.custom<Record<string, Binding>>(
+  (value) => typeof value === 'object' && value !== null && Object.values(value).every(isFunction),
+);
+
+const bindings = z
+  .union([broker, functions], 'bindings must be an object of functions, or { url, token } as strings')
+  .optional()
+  .transform((value): CheckedRequest['bindings'] => {
+    if (value === undefined) return { kind: 'none' };
+    const { url, token } = value as { url?: unknown; token?: unknown };
+    if (typeof url === 'string' && typeof token === 'string') return { kind: 'broker', url, token };
+    return { kind: 'functions', functions: { ...(value as Record<string, Binding>) } };
+  });
+
+const secrets = z
+  .custom<Record<string, string>>(
+    (value) => typeof value === 'object' && value !== null && Object.values(value).every((each) => typeof each === 'string'),
+    'secrets must be an object of strings',
+  )
+  .optional()
+  .transform((value) => ({ ...value }));
+
+const signal = z
+  .custom<AbortSignal>((value) => value instanceof AbortSignal, 'signal must be an AbortSignal')
+  .optional()
+  .transform((value) => value ?? null);
+
+const requestSchema = z.object(
+  {
+    source: z.string('source must be a string').min(1, 'source must not be empty'),
+    input: z
+      .unknown()
+      .optional()
+      .transform((value, context) => {
+        const json = value === undefined ? null : jsonOf(value);
+        if (json === undefined) context.addIssue('input must be JSON, and not nest thousands of levels deep');
+        return json ?? null;
+      }),
+    capabilities,
+    secrets,
+    bindings,
+    signal,
+    onLog: z
+      .custom<(line: string) => void>((value) => typeof value === 'function', 'onLog must be a function')
+      .optional()
+      .transform((value) => value ?? null),
+  },
+  'a request must be an object',
+);
+
+/** Checks a request and fills in what is absent; or says in one sentence what is wrong. Values are never in it. */
+export function checkRequest(request: unknown): CheckedRequest | { problem: string } {
+  const parsed = requestSchema.safeParse(request);
+  if (!parsed.success) return { problem: parsed.error.issues[0]?.message ?? 'the request is malformed' };
+  const { capabilities: checked, ...rest } = parsed.data;
+  return { ...rest, ...checked };
+}
+
+/** Undefined for what is no JSON, or nests so deep that the engine gives up. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return undefined;
+  }
+}

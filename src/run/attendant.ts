@@ -1,0 +1,29 @@
+import type { Service } from '../plan/plan-run.js';
+import type { RunOptions } from './options.js';
+
+/** Whoever serves a run from outside while it lasts: its channel, its deadline, its end. */
+export interface Attendant extends Service {
+  /** Called once for each launch, before anything else. */
+  onLaunch(control: RunControl): void;
+  /** The listener on `port` of the sandbox's loopback, before guest code runs. The descriptor is the attendant's. */
+  onListener(descriptor: number): void;
+}
+
+/** What an attendant can do to its run, besides aborting it by its signal. */
+export interface RunControl {
+  /** At once: the run has done what it was for, and ends as `exit`. */
+  finish(): void;
+}
+
+/** Two for DNS and the one that sees packets. */
+const BEFORE_LISTENERS = 3;
+
+/** Gives an attendant its listener out of the launcher's sockets (native/shared/protocol.h), and gives back the others. */
+export function takeListener(descriptors: readonly number[], network: RunOptions['network'], attendant: Attendant): number[] {
+  const allowed = typeof network === 'string' ? [] : network.ports.ipv4;
+  // In the order of the plan's ports, which is ascending.
+  const index = BEFORE_LISTENERS + allowed.filter((port) => port < attendant.port).length;
+  const own = descriptors[index];
+  if (own !== undefined) attendant.onListener(own);
+  return descriptors.filter((descriptor) => descriptor !== own);
+}
