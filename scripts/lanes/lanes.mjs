@@ -34,9 +34,7 @@ const isRoot = process.getuid() === 0;
 const leftToTheHost = [
   'test/cli/{eval,example,serve,streams,usage}.test.ts',
   'test/client/**',
-  'test/client/**',
   'test/egress/**',
-  'test/guest/**',
   'test/guest/**',
   'test/seccomp/**',
   'test/service/**',
