@@ -151,6 +151,9 @@ bool Watch(int events, int fd) {
 
 // Returns when the guest has ended (true) or the launcher is gone (false).
 bool Supervise(pid_t guest, int launcher, int signals, int events, int* guestStatus) {
+  // The guest, of the same uid, can set this process's RLIMIT_STACK to 0: from then on its stack cannot grow.
+  volatile char room[32768];
+  for (size_t at = 0; at < sizeof room; at += 1024) room[at] = 0;
   for (;;) {
     if (Reap(guest, guestStatus)) return true;
     // Not poll(2): that fails once the guest, of the same uid, has set this process's RLIMIT_NOFILE to 0.

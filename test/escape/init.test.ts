@@ -37,6 +37,8 @@ attackClass({ name: 'process 1 of the sandbox', program: 'init.c' }, [
   ...onInit.map(([name, title]) =>
     attack({
       title,
+      // Without it a guest can give process 1 one second of cpu time, of which a slow machine has used some: its own end.
+      ...(name === 'take-limits' && { filterOnly: true }),
       guest: (lab) => lab.attack(name, '1'),
       control: aimedAt('aimed at a child', (lab) => lab.attack(name, 'child')),
     }),
