@@ -33,7 +33,9 @@ const isRoot = process.getuid() === 0;
 // either version of cgroups; the sandbox below them is tried there by test/run and test/escape.
 const leftToTheHost = [
   'test/cli/{eval,example,serve,streams,usage}.test.ts',
+  'test/client/**',
   'test/egress/**',
+  'test/guest/**',
   'test/seccomp/**',
   'test/service/**',
 ];

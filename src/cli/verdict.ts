@@ -65,13 +65,16 @@ function overflow(stream: string, flag: string, limit: number | undefined): stri
   return `output limit: more than ${flag} ${sizeText(limit)} of ${stream}; allow more with ${flag} ${sizeText(2 * limit)}`;
 }
 
-/** Fences that were asked for and are not there: only best-effort runs come so far, and those under the toggle. */
+/**
+ * Fences that were asked for and are not there: only best-effort runs come so far, and those under the toggle. Landlock is
+ * the second wall of strict runs too, and kernels without it are common: the result and doctor tell of it.
+ */
 function gaps({ outcome, enforcement }: SandboxResult, { allow }: RunFlags): string[] {
   if (outcome === 'spawn-error') return [];
   const lines: string[] = [];
   // Not asked for here, and the variable may come from far away.
   if (enforcement.network.by === NETWORK_TOGGLE) lines.push(`no network fence${allow === undefined ? '' : ', so --allow keeps nothing out'}: ${NETWORK_TOGGLE} is set`);
-  const missing = (Object.keys(enforcement) as Fence[]).filter((fence) => enforcement[fence].status === 'unavailable');
+  const missing = (Object.keys(enforcement) as Fence[]).filter((fence) => fence !== 'landlock' && enforcement[fence].status === 'unavailable');
   if (missing.length === 0) return lines;
   const list = missing.map((fence) => `${fence} (${enforcement[fence].by})`).join(', ');
   return [...lines, `best effort: ran WITHOUT ${list}; "ringfence doctor" says how to have it all`];

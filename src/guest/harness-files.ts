@@ -15,19 +15,28 @@ export interface HarnessFile {
  * millisecond. @throws when the package was not built.
  */
 export function harnessFile(entry: string): HarnessFile {
-  const modules = ['frames', 'realm'].map((name) => closed(textOf(name)));
-  return { path: `${DIRECTORY}/${entry}.mjs`, content: [...modules, textOf(entry).replaceAll(OWN_IMPORT, '')].join('\n') };
+  const modules = ['frames', 'bindings', 'realm'].map((name) => closed(textOf(name)));
+  return { path: `${DIRECTORY}/${entry}.mjs`, content: [...modules, textOf(entry)].join('\n') };
 }
 
+/** The same as a script, which Node starts two milliseconds sooner than a module. */
+export function harnessScript(entry: string): HarnessFile {
+  const { path, content } = harnessFile(entry);
+  return { path: path.replace(/mjs$/, 'cjs'), content: `'use strict';\n${content.replaceAll(NODE_IMPORT, "const $1 = require('$2');")}` };
+}
+
+const NODE_IMPORT = /^import (\{.*\}) from '(node:[\w/]+)';$/gm;
+
+const COMMENT = /^\s*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)\n/gm;
 const OWN_IMPORT = /^import .* from '\.\/\w+\.mjs';$/gm;
 const EXPORT = /^export (?=(?:async )?(?:function|class|const) (\w+))/gm;
 
-/** A module without imports as a statement that declares what it exports, and nothing else. */
+/** A module as a statement that declares what it exports, and nothing else; its imports are in scope by then. */
 function closed(text: string): string {
   const names = [...text.matchAll(EXPORT)].map(([, name]) => name).join(', ');
   return `const { ${names} } = (() => {\n${text.replaceAll(EXPORT, '').replace(/^export \{\};$/m, '')}\nreturn { ${names} };\n})();`;
 }
 
 function textOf(name: string): string {
-  return readFileSync(builtFile(`harness/${name}.mjs`), 'utf8').replaceAll(/^\s*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)\n/gm, '');
+  return readFileSync(builtFile(`harness/${name}.mjs`), 'utf8').replaceAll(COMMENT, '').replaceAll(OWN_IMPORT, '');
 }

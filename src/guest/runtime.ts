@@ -1,4 +1,4 @@
-import { harnessFile } from './harness-files.js';
+import { harnessScript } from './harness-files.js';
 import type { HarnessFile } from './harness-files.js';
 
 /** What the two runtimes differ in, seen from the host. */
@@ -39,7 +39,7 @@ export const GUEST_ENVIRONMENT = { PATH: '/usr/bin:/bin', HOME: '/tmp', TMPDIR: 
 export const GUEST_PIDS = 64;
 
 export function nodeRuntime(command: string): Runtime {
-  const harness = harnessFile('node');
+  const harness = harnessScript('node');
   return {
     name: 'node',
     command,

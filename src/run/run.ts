@@ -1,3 +1,5 @@
+import { setImmediate as turn } from 'node:timers/promises';
+
 import type { Attendant } from './attendant.js';
 import { describeEnding, collect, notStarted } from './collect.js';
 import { Concessions } from './concessions.js';
@@ -58,6 +60,8 @@ export async function runPlanned(host: Host, options: RunOptions, attendant: Att
       if (fence !== null && concessions?.concede(fence, failure.error.code) === true) continue;
       return notStarted(ownPlace(options), { outcome: 'spawn-error', ...planned });
     }
+    // Checking, planning and launching take a turn of the event loop each: nothing else waits for all of it.
+    await turn();
     if (isAborted(options)) return notStarted(planned, { outcome: 'canceled' });
 
     const ending = await launchPlanned(host, options, planned, attendant);
@@ -76,7 +80,9 @@ async function plan(
   service: Service | null,
 ): Promise<PlannedRun | SetUpProblem> {
   try {
-    return await planRun(options, await host.facts(), dropped, service);
+    const facts = await host.facts();
+    await turn();
+    return await planRun(options, facts, dropped, service);
   } catch (error) {
     // An option that only the file system can prove wrong.
     if (error instanceof RangeError) throw error;

@@ -98,6 +98,11 @@ describe('a run that could not start', () => {
   });
 });
 
+it('a kernel without the second wall is no gap', () => {
+  const gap = { ...enforcement, landlock: { status: 'unavailable', by: 'landlock-missing' } as const };
+  expect(said({ exitCode: 0, enforcement: gap })).toEqual([]);
+});
+
 it('fences that are missing are named, with the reason', () => {
   const gap = { ...enforcement, memory: { status: 'unavailable', by: 'CGROUP_READ_ONLY' } as const };
   expect(said({ exitCode: 0, enforcement: gap })).toEqual([

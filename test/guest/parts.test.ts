@@ -8,7 +8,7 @@ import { brokerProblem } from '../../src/guest/broker.js';
 import { describeEnd, guestMessage } from '../../src/guest/errors.js';
 import { findDeno } from '../../src/guest/find-deno.js';
 import { encodeFrame, FrameReader, ProtocolError } from '../../src/guest/frames.js';
-import { harnessFile } from '../../src/guest/harness-files.js';
+import { harnessFile, harnessScript } from '../../src/guest/harness-files.js';
 import { parseForeignJson } from '../../src/guest/json.js';
 import { Logs } from '../../src/guest/logs.js';
 import { compileGuestNetwork } from '../../src/guest/network.js';
@@ -207,9 +207,10 @@ describe('the program of Deno', () => {
 });
 
 describe('the harness', () => {
-  it.each(['deno', 'node'])('is one module for %s that imports nothing of its own', (runtime) => {
-    const { path: place, content } = harnessFile(runtime);
-    expect(place).toBe(`/ringfence/${runtime}.mjs`);
+  it.each(['deno', 'node'])('is one file for %s that imports nothing of its own', (runtime) => {
+    const { path: place, content } = runtime === 'deno' ? harnessFile(runtime) : harnessScript(runtime);
+    expect(place).toBe(runtime === 'deno' ? '/ringfence/deno.mjs' : '/ringfence/node.cjs');
+    if (runtime === 'node') expect(content).not.toMatch(/^import /m);
     expect(content).not.toMatch(/from '\.\//);
     expect(content).not.toMatch(/^export /m);
     expect(content.match(/^const \{ Splitter \} = /m)).not.toBeNull();
