@@ -13,11 +13,13 @@ async function main() {
   const { summarize } = await import('./lanes/summary.mjs');
   const { takeTurns } = await import('./lanes/turns.mjs');
   const { abortOnSignals } = await import('./lanes/interrupt.mjs');
+  const { installNodes } = await import('./lanes/nodes.mjs');
 
   const unknown = names.filter((name) => !lanes.some((lane) => lane.name === name));
   if (unknown.length > 0) throw new Error(`no lane ${unknown.join(', ')}; there are ${lanes.map(({ name }) => name).join(', ')}`);
-  const signal = abortOnSignals();
   const chosen = lanes.filter(({ name }) => names.length === 0 || names.includes(name));
+  if (chosen.some(({ elsewhere }) => elsewhere.length === 0)) installNodes(); // as who we are: a lane's user may not reach the registry
+  const signal = abortOnSignals();
   const results = [];
   for (const step of new Set(chosen.map((lane) => lane.step))) {
     const together = chosen.filter((lane) => lane.step === step);

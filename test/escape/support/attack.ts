@@ -60,7 +60,7 @@ export interface Attack<Ground> {
   /** More to be seen of the attempt inside. */
   check?(attempt: Attempt, ground: NoInfer<Ground>): void | Promise<void>;
   /** Skips where the attack, or its control, cannot be carried out at all (test/support/skip.ts). */
-  requires?(context: TestContext): void;
+  requires?(context: TestContext, lab: Lab): void | Promise<void>;
 }
 
 export interface ClassOfAttacks {
@@ -85,8 +85,8 @@ export function attack<Ground>(each: Attack<Ground>): Carried {
     title: each.title,
     open: each.open ?? null,
     async carryOut(context, about) {
-      each.requires?.(context);
       const lab = new Lab(about);
+      await each.requires?.(context, lab);
       await expectHeld(each, lab, {});
       // The filter refuses much of what another fence has to hold too: each must stand by itself.
       const slow = each.inside !== undefined && whereAmI().uml; // hosts of their own, races: seconds there

@@ -99,9 +99,12 @@ export class Lab {
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     });
     const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    // The end of its input lets it take away what it made: queues and segments stay in the kernel without an owner.
     const end = async (): Promise<void> => {
-      child.kill('SIGKILL');
+      child.stdin.end();
+      const impatient = setTimeout(() => child.kill('SIGKILL'), 2000);
       await exited;
+      clearTimeout(impatient);
     };
     onTestFinished(end);
     let said = '';
