@@ -1,10 +1,13 @@
-// The addon's exports, launch(request) and watchPackets(request): see src/launcher/native.ts for the shapes.
+// The addon's exports: see src/launcher/native.ts for the shapes.
 #include <napi.h>
 #include <uv.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "packets.h"
+#include "place.h"
 #include "run.h"
 #include "spawn.h"
 
@@ -14,17 +17,17 @@ namespace {
 constexpr size_t kLongestCommand = 64;
 
 // In Node's own form: errno negative, code by name.
-void ThrowFailure(Napi::Env env, const Failure& failure, const std::string& launcher) {
-  const int error = -failure.error;
-  const std::string code = uv_err_name(error);
-  const Napi::Error thrown =
-      Napi::Error::New(env, code + ": " + uv_strerror(error) + ", " + failure.syscall + " '" + launcher + "'");
-  Napi::Object fields = thrown.Value();
+Napi::Error ErrorOf(Napi::Env env, const Failure& failure, const std::string& path) {
+  const int number = -failure.error;
+  const std::string code = uv_err_name(number);
+  const Napi::Error error =
+      Napi::Error::New(env, code + ": " + uv_strerror(number) + ", " + failure.syscall + " '" + path + "'");
+  Napi::Object fields = error.Value();
   fields.Set("code", code);
-  fields.Set("errno", error);
+  fields.Set("errno", number);
   fields.Set("syscall", failure.syscall);
-  fields.Set("path", launcher);
-  thrown.ThrowAsJavaScriptException();
+  fields.Set("path", path);
+  return error;
 }
 
 Napi::Value Send(const Napi::CallbackInfo& info, const RunReference& run) {
@@ -42,7 +45,8 @@ Napi::Value Send(const Napi::CallbackInfo& info, const RunReference& run) {
 bool Describe(Napi::Env env, Run* run, Spawned* spawned, Napi::Object launch) {
   const RunReference reference(run);
   const bool complete =
-      launch.Set("pid", spawned->pid) && launch.Set("stdin", spawned->guest_stdin.get()) &&
+      launch.Set("pid", spawned->pid) &&
+      (!spawned->guest_stdin.valid() || launch.Set("stdin", spawned->guest_stdin.get())) &&
       launch.Set("stdout", spawned->guest_stdout.get()) && launch.Set("stderr", spawned->guest_stderr.get()) &&
       launch.Set("send", Napi::Function::New(
                              env, [reference](const Napi::CallbackInfo& info) { return Send(info, reference); }, "send")) &&
@@ -61,34 +65,108 @@ bool IsBytes(const Napi::Value& value) {
   return value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_uint8_array;
 }
 
+// Starting a process makes its caller wait until the launcher's program is loaded: a thread of the pool waits, not the
+// event loop.
+class LaunchWork : public Napi::AsyncWorker {
+ public:
+  LaunchWork(Napi::Env env, std::string launcher, const Napi::Uint8Array& plan, bool with_stdin)
+      : AsyncWorker(env, "RINGFENCELAUNCH"),
+        launcher_(std::move(launcher)),
+        plan_(plan.Data(), plan.Data() + plan.ByteLength()),
+        with_stdin_(with_stdin),
+        launched_(Napi::Promise::Deferred::New(env)) {}
+
+  Napi::Promise Start(Napi::Function on_record, Napi::Function on_exit) {
+    on_record_ = Napi::Persistent(on_record);
+    on_exit_ = Napi::Persistent(on_exit);
+    const Napi::Promise promise = launched_.Promise();
+    Queue(); // from here on this is the pool's
+    return promise;
+  }
+
+ private:
+  void Execute() override {
+    started_ = Spawn(launcher_.c_str(), plan_.data(), plan_.size(), &spawned_, &failure_);
+    if (!with_stdin_) spawned_.guest_stdin.reset();
+  }
+
+  void OnOK() override {
+    const Napi::Env env = Env();
+    Run* run = started_ ? Run::Start(env, &spawned_, on_record_.Value(), on_exit_.Value(), &failure_) : nullptr;
+    if (run == nullptr) {
+      launched_.Reject(ErrorOf(env, failure_, launcher_).Value());
+      return;
+    }
+    const Napi::Object launch = Napi::Object::New(env);
+    if (Describe(env, run, &spawned_, launch)) {
+      launched_.Resolve(launch);
+    } else {
+      run->HangUp();
+    }
+  }
+
+  const std::string launcher_;
+  const std::vector<uint8_t> plan_;
+  const bool with_stdin_;
+  const Napi::Promise::Deferred launched_;
+  Napi::FunctionReference on_record_;
+  Napi::FunctionReference on_exit_;
+  bool started_ = false;
+  Spawned spawned_;
+  Failure failure_;
+};
+
 Napi::Value Launch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const Napi::Object request = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
   const Napi::Value launcher = request.Get("launcher");
   const Napi::Value plan = request.Get("plan");
+  const Napi::Value with_stdin = request.Get("withStdin");
   const Napi::Value on_record = request.Get("onRecord");
   const Napi::Value on_exit = request.Get("onExit");
   if (env.IsExceptionPending()) return Napi::Value();
-  if (!launcher.IsString() || !IsBytes(plan) || !on_record.IsFunction() || !on_exit.IsFunction()) {
-    Napi::TypeError::New(env, "launch() takes { launcher: string, plan: Uint8Array, onRecord, onExit: functions }")
+  if (!launcher.IsString() || !IsBytes(plan) || !with_stdin.IsBoolean() || !on_record.IsFunction() || !on_exit.IsFunction()) {
+    Napi::TypeError::New(env, "launch() takes { launcher: string, plan: Uint8Array, withStdin: boolean, onRecord, onExit: functions }")
         .ThrowAsJavaScriptException();
     return Napi::Value();
   }
-  const std::string path = launcher.As<Napi::String>().Utf8Value();
-  const Napi::Uint8Array bytes = plan.As<Napi::Uint8Array>();
-  Spawned spawned;
-  Failure failure;
-  Run* run = nullptr;
-  if (Spawn(path.c_str(), bytes.Data(), bytes.ByteLength(), &spawned, &failure)) {
-    run = Run::Start(env, &spawned, on_record.As<Napi::Function>(), on_exit.As<Napi::Function>(), &failure);
+  LaunchWork* work = new LaunchWork(env, launcher.As<Napi::String>(), plan.As<Napi::Uint8Array>(), with_stdin.As<Napi::Boolean>());
+  return work->Start(on_record.As<Napi::Function>(), on_exit.As<Napi::Function>());
+}
+
+// The kernel lets a move wait for a grace period.
+class PlaceWork : public Napi::AsyncWorker {
+ public:
+  PlaceWork(Napi::Env env, std::string procs, std::string place)
+      : AsyncWorker(env, "RINGFENCEPLACE"), procs_(std::move(procs)), place_(std::move(place)), done_(Napi::Promise::Deferred::New(env)) {}
+
+  Napi::Promise Start() {
+    const Napi::Promise promise = done_.Promise();
+    Queue();
+    return promise;
   }
-  if (run == nullptr) {
-    ThrowFailure(env, failure, path);
+
+ private:
+  void Execute() override { moved_ = MoveToOwnPlace(procs_.c_str(), place_.c_str()); }
+  void OnOK() override { done_.Resolve(Napi::Boolean::New(Env(), moved_)); }
+
+  const std::string procs_;
+  const std::string place_;
+  const Napi::Promise::Deferred done_;
+  bool moved_ = false;
+};
+
+Napi::Value KeepPlace(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const Napi::Object request = info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(env);
+  const Napi::Value procs = request.Get("procs");
+  const Napi::Value place = request.Get("place");
+  if (env.IsExceptionPending()) return Napi::Value();
+  if (!procs.IsString() || !place.IsString()) {
+    Napi::TypeError::New(env, "keepPlace() takes { procs: string, place: string }").ThrowAsJavaScriptException();
     return Napi::Value();
   }
-  const Napi::Object launch = Napi::Object::New(env);
-  if (!Describe(env, run, &spawned, launch)) run->HangUp();
-  return launch;
+  return (new PlaceWork(env, procs.As<Napi::String>(), place.As<Napi::String>()))->Start();
 }
 
 Napi::Value WatchPackets(const Napi::CallbackInfo& info) {
@@ -104,7 +182,7 @@ Napi::Value WatchPackets(const Napi::CallbackInfo& info) {
   Failure failure;
   PacketWatch* watch = PacketWatch::Start(env, Fd(fd.As<Napi::Number>().Int32Value()), on_packet.As<Napi::Function>(), &failure);
   if (watch == nullptr) {
-    ThrowFailure(env, failure, "packet socket");
+    ErrorOf(env, failure, "packet socket").ThrowAsJavaScriptException();
     return Napi::Value();
   }
   const PacketWatchReference reference(watch);
@@ -121,6 +199,7 @@ Napi::Value WatchPackets(const Napi::CallbackInfo& info) {
 
 static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("launch", Napi::Function::New(env, ringfence::Launch, "launch"));
+  exports.Set("keepPlace", Napi::Function::New(env, ringfence::KeepPlace, "keepPlace"));
   exports.Set("watchPackets", Napi::Function::New(env, ringfence::WatchPackets, "watchPackets"));
   return exports;
 }

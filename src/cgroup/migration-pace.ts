@@ -1,5 +1,6 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 
+import type { Native, PlaceRequest } from '../launcher/native.js';
 import type { CgroupPlacement } from './placement.js';
 
 /** How long the kernel keeps the lock cheap after a migration is at least one grace period; measured: 15 ms and more. */
@@ -16,8 +17,12 @@ export class MigrationPace {
   #until = 0;
   #timer: NodeJS.Timeout | null = null;
   #busy = false;
-  /** /proc/self/cgroup as it was when the host was seen in the parent; empty when it was not. */
-  #home: string | null = null;
+  #home: PlaceRequest | null = null;
+  readonly #native: () => Pick<Native, 'keepPlace'>;
+
+  constructor(native: () => Pick<Native, 'keepPlace'>) {
+    this.#native = native;
+  }
 
   /** To be called at each launch. Never throws, never blocks, never keeps the process alive. */
   keep(placement: CgroupPlacement): void {
@@ -28,26 +33,31 @@ export class MigrationPace {
     if (first || this.#timer !== null) return;
     const directory = placement.parents[0]?.directory;
     if (directory === undefined) return;
-    this.#timer = setInterval(() => void this.#tick(`${directory}/cgroup.procs`), TICK_MS).unref();
+    this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
+    void this.#find(`${directory}/cgroup.procs`);
   }
 
-  async #tick(file: string): Promise<void> {
-    if (performance.now() > this.#until) return this.#stop();
-    if (this.#busy) return;
-    this.#busy = true;
+  /** With RINGFENCE_CGROUP the parent may be one that the host is not in, and must not be moved to. */
+  async #find(procs: string): Promise<void> {
     try {
-      // With RINGFENCE_CGROUP the parent may be one that the host is not in, and must not be moved to; and somebody may
-      // have moved the host since.
-      const place = await readFile('/proc/self/cgroup', 'utf8');
-      this.#home ??= (await readFile(file, 'utf8')).split('\n').includes(String(process.pid)) ? place : '';
-      if (this.#home === place) await writeFile(file, String(process.pid));
+      const [place, members] = await Promise.all([readFile('/proc/self/cgroup', 'utf8'), readFile(procs, 'utf8')]);
+      if (members.split('\n').includes(String(process.pid))) this.#home = { procs, place };
       else this.#stop();
     } catch {
       // EACCES, ENOENT, ...: then launches are slower, which is all that this is about.
       this.#stop();
-    } finally {
-      this.#busy = false;
     }
+  }
+
+  #tick(): void {
+    if (performance.now() > this.#until) return this.#stop();
+    if (this.#busy || this.#home === null) return;
+    this.#busy = true;
+    // False: somebody has moved the host, or it may not be moved.
+    void this.#native().keepPlace(this.#home).then((moved) => {
+      this.#busy = false;
+      if (!moved) this.#stop();
+    });
   }
 
   #stop(): void {

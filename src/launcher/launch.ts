@@ -1,4 +1,3 @@
-import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { constants } from 'node:os';
 
@@ -57,11 +56,13 @@ export interface RunningLaunch {
   killLauncher(): void;
 }
 
-/** Starts one launcher. @throws Error with `code`, `errno` and `syscall` when it cannot be started; nothing is left open then. */
-export function launch(native: Native, input: LaunchInput, events: LaunchEvents): RunningLaunch {
-  const started: Launch = native.launch({
-    launcher: input.launcher,
-    plan: input.plan,
+/**
+ * Starts one launcher. The first event comes after the promise's own callbacks.
+ * @throws Error with `code`, `errno` and `syscall` when it cannot be started; nothing is left open then.
+ */
+export async function launch(native: Native, input: LaunchInput, events: LaunchEvents): Promise<RunningLaunch> {
+  const started: Launch = await native.launch({
+    ...input,
     onRecord(message, descriptors) {
       deliver(message, descriptors, events, () => started.hangUp());
     },
@@ -69,7 +70,7 @@ export function launch(native: Native, input: LaunchInput, events: LaunchEvents)
   });
   return {
     pid: started.pid,
-    openStreams: () => openStreams(started, input.withStdin),
+    openStreams: () => openStreams(started),
     signal: (name) => void started.send(signalCommand(constants.signals[name])),
     kill: () => void started.send(killCommand()),
     hangUp: () => started.hangUp(),
@@ -94,8 +95,8 @@ function deliver(message: Buffer, descriptors: number[], events: LaunchEvents, h
   events.onRecord(record);
 }
 
-function openStreams(started: Launch, withStdin: boolean): GuestStreams {
-  const open = new Set([started.stdin, started.stdout, started.stderr]);
+function openStreams({ stdin, stdout, stderr, hangUp }: Launch): GuestStreams {
+  const open = new Set([stdout, stderr, ...(stdin === undefined ? [] : [stdin])]);
   const sockets: Socket[] = [];
   const adopt = (fd: number, direction: { readable?: boolean; writable?: boolean }): Socket => {
     const socket = new Socket({ fd, readable: false, writable: false, ...direction });
@@ -106,16 +107,15 @@ function openStreams(started: Launch, withStdin: boolean): GuestStreams {
     return socket;
   };
   try {
-    const stdout = adopt(started.stdout, { readable: true });
-    const stderr = adopt(started.stderr, { readable: true });
-    if (withStdin) return { stdin: adopt(started.stdin, { writable: true }), stdout, stderr };
-    open.delete(started.stdin);
-    closeSync(started.stdin);
-    return { stdin: null, stdout, stderr };
+    return {
+      stdout: adopt(stdout, { readable: true }),
+      stderr: adopt(stderr, { readable: true }),
+      stdin: stdin === undefined ? null : adopt(stdin, { writable: true }),
+    };
   } catch (error) {
     for (const socket of sockets) socket.destroy();
-    for (const fd of open) closeSync(fd);
-    started.hangUp();
+    closeAll([...open]);
+    hangUp();
     throw error;
   }
 }

@@ -6,6 +6,8 @@ export interface LaunchRequest {
   launcher: string;
   /** The encoded plan (`src/plan/encode.ts`); copied before the call returns. */
   plan: Uint8Array;
+  /** False: the guest gets end of file at once. */
+  withStdin: boolean;
   /** Called once for each message from the launcher, with the descriptors that came along (close-on-exec, owned by the callee). */
   onRecord(record: Buffer, descriptors: number[]): void;
   /** Called exactly once, after the launcher was reaped and its last record was delivered. */
@@ -15,7 +17,8 @@ export interface LaunchRequest {
 /** A launcher that runs. The host's ends of the guest's pipes are close-on-exec, non-blocking and owned by the caller. */
 export interface Launch {
   pid: number;
-  stdin: number;
+  /** Absent without `withStdin`. */
+  stdin?: number;
   stdout: number;
   stderr: number;
   /** Sends one command; false when the launcher is gone already. Never throws, never blocks. */
@@ -39,9 +42,25 @@ export interface PacketWatch {
   close(): number;
 }
 
+/** A v1 cgroup that the host is in. */
+export interface PlaceRequest {
+  /** Absolute path of its `cgroup.procs`. */
+  procs: string;
+  /** All of /proc/self/cgroup as it was when the host was seen there. */
+  place: string;
+}
+
 export interface Native {
-  /** Starts the launcher with posix_spawn. Throws an Error with `code`, `errno` and `syscall` when that fails. */
-  launch(request: LaunchRequest): Launch;
+  /**
+   * Starts the launcher with posix_spawn, on a thread of libuv's pool. Rejects with an Error with `code`, `errno` and
+   * `syscall` when that fails. The first record comes after the promise's own callbacks.
+   */
+  launch(request: LaunchRequest): Promise<Launch>;
+  /**
+   * Moves the host, by a thread of libuv's pool, to where it is already; see `src/cgroup/migration-pace.ts`. Resolves with
+   * false when it is somewhere else by now, or may not be moved.
+   */
+  keepPlace(request: PlaceRequest): Promise<boolean>;
   /** Reads a packet socket on the event loop. Throws an Error with `code`, `errno` and `syscall` when that fails. */
   watchPackets(request: PacketRequest): PacketWatch;
 }

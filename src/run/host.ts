@@ -1,6 +1,7 @@
 import { MigrationPace } from '../cgroup/migration-pace.js';
 import { readHostFacts } from '../host/facts.js';
 import type { HostFacts } from '../host/facts.js';
+import { native } from '../launcher/addon.js';
 import { isNetworkFenceOff } from '../plan/network.js';
 import { AbortFan } from './abort.js';
 import type { RunOptions } from './options.js';
@@ -15,7 +16,7 @@ export class Host {
   readonly aborts = new AbortFan();
   /** Fences that best-effort runs had to give up here, each with the code of the error that showed it. */
   readonly dropped = new Map<Fence, string>();
-  readonly #pace = new MigrationPace();
+  readonly #pace = new MigrationPace(native);
   readonly #warn: (message: string) => void;
   #warned = false;
   #facts: Promise<HostFacts> | null = null;

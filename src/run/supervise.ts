@@ -47,18 +47,21 @@ export interface SuperviseInput {
 }
 
 /** Starts one launcher and sees it through to its end. Rejects when the machine has no more descriptors or memory for it. */
-export function supervise(input: SuperviseInput): Promise<Ending> {
-  return new Supervision(input).ending;
+export async function supervise(input: SuperviseInput): Promise<Ending> {
+  const supervision = new Supervision(input);
+  await supervision.start();
+  return supervision.ending;
 }
 
 class Supervision {
   readonly ending: Promise<Ending>;
   readonly #input: SuperviseInput;
   readonly #startedAt = performance.now();
-  readonly #launch: RunningLaunch;
+  /** There from the end of `start` on; no event comes before. */
+  #launch!: RunningLaunch;
   #streams: GuestStreams | null = null;
   #captures: { stdout: Capture; stderr: Capture } | null = null;
-  readonly #unsubscribe: () => void;
+  #unsubscribe: () => void = () => undefined;
   readonly #timers = new Set<NodeJS.Timeout>();
   #settle: (ending: Ending) => void = () => undefined;
   #fail: (error: unknown) => void = () => undefined;
@@ -78,7 +81,6 @@ class Supervision {
   #exited = false;
 
   constructor(input: SuperviseInput) {
-    const { options } = input;
     this.#input = input;
     this.ending = new Promise((resolve, reject) => {
       this.#settle = resolve;
@@ -91,9 +93,13 @@ class Supervision {
         this.#kill('spawn-error');
       },
     });
-    this.#launch = launch(
-      input.native,
-      { launcher: input.launcher, plan: input.plan, withStdin: options.stdin !== null },
+  }
+
+  async start(): Promise<void> {
+    const { native, launcher, plan, options, aborts, attendant = null } = this.#input;
+    this.#launch = await launch(
+      native,
+      { launcher, plan, withStdin: options.stdin !== null },
       {
         onRecord: (record) => this.#onRecord(record),
         onSockets: (record, descriptors) => this.#onSockets(record, descriptors),
@@ -102,12 +108,16 @@ class Supervision {
       },
     );
     setImmediate(() => this.#open());
-    const { attendant = null } = input;
     attendant?.onLaunch({ finish: () => this.#kill('exit') });
-    this.#unsubscribe =
-      options.signal === null ? () => undefined : input.aborts.subscribe(options.signal, () => this.#stop('canceled'));
     // After a block of the event loop the timers come first: what the launcher said meanwhile must be heard before.
-    if (attendant === null) this.#after(options.timeoutMs, () => setImmediate(() => this.#stop('timeout')));
+    if (attendant === null) this.#after(options.timeoutMs - this.#elapsed(), () => setImmediate(() => this.#stop('timeout')));
+    if (options.signal === null) return;
+    this.#unsubscribe = aborts.subscribe(options.signal, () => this.#stop('canceled'));
+    if (options.signal.aborted) this.#stop('canceled');
+  }
+
+  #elapsed(): number {
+    return performance.now() - this.#startedAt;
   }
 
   /** The streams, in a turn of the event loop after that of the launch, unless a record comes first. */
@@ -236,7 +246,7 @@ class Supervision {
 
   async #onExit(exit: LauncherExit): Promise<void> {
     this.#exited = true;
-    const wallMs = performance.now() - this.#startedAt;
+    const wallMs = this.#elapsed();
     for (const timer of this.#timers) clearTimeout(timer);
     this.#open();
     this.#feed?.stop();

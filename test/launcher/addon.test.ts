@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { native } from '../../src/launcher/addon.js';
-import type { LaunchRequest } from '../../src/launcher/native.js';
+import type { Launch, LaunchRequest, PlaceRequest } from '../../src/launcher/native.js';
 import { leftovers, newLeftovers } from '../support/leftovers.js';
 import { temporaryDirectory } from '../support/temporary.js';
 import { runScript, scriptedLauncher, startScript } from './scripted.js';
@@ -38,14 +38,14 @@ async function readText(fd: number): Promise<string> {
 }
 
 function request(changes: Partial<Record<keyof LaunchRequest, unknown>>): LaunchRequest {
-  const complete = { launcher: scriptedLauncher, plan: Buffer.alloc(0), onRecord() {}, onExit() {} };
+  const complete = { launcher: scriptedLauncher, plan: Buffer.alloc(0), withStdin: true, onRecord() {}, onExit() {} };
   return { ...complete, ...changes } as LaunchRequest;
 }
 
 describe('what a launcher is born with', () => {
   it('is five descriptors, no environment, no signal blocked or ignored, and a session of its own', async () => {
     const inherited = inheritable();
-    const another = startScript('sleep 500');
+    const another = await startScript('sleep 500');
     const { events } = await runScript('birth');
     const birth = JSON.parse(events[0] ?? '') as { descriptors: number[]; seals: number };
     expect(birth).toMatchObject({ argv0: 'ringfence-launcher', environment: 0, blocked: 0, notDefault: 0, leadsSession: true });
@@ -66,7 +66,7 @@ describe('what a launcher is born with', () => {
 
 describe('the standard streams', () => {
   it('are pipes whose host ends do not block and are closed at exec', async () => {
-    const { launch, closeStdin, done } = startScript('stderr to-stderr\nupper\nexit 42');
+    const { launch, closeStdin, done } = await startScript('stderr to-stderr\nupper\nexit 42');
     for (const fd of [launch.stdin, launch.stdout, launch.stderr]) {
       expect(flagsOf(fd) & (closeOnExec | nonBlocking)).toBe(closeOnExec | nonBlocking);
     }
@@ -75,6 +75,16 @@ describe('the standard streams', () => {
     expect(await readText(launch.stderr)).toBe('to-stderr');
     closeStdin();
     expect((await done).events).toEqual(['exit 42 null']);
+  });
+
+  it('come without standard input where none is wanted: the launcher has its end of file', async () => {
+    const launch = await new Promise<Launch>((resolve, reject) => {
+      const started = native().launch(request({ plan: Buffer.from('upper\nexit 0'), withStdin: false, onExit: () => void started.then(resolve) }));
+      started.catch(reject);
+    });
+    expect(launch.stdin).toBeUndefined();
+    expect(await readText(launch.stdout)).toBe('');
+    for (const fd of [launch.stdout, launch.stderr]) closeSync(fd);
   });
 });
 
@@ -85,7 +95,7 @@ describe('records', () => {
   });
 
   it('arrive even when the launcher ends with commands unread', async () => {
-    const { launch, done } = startScript('sleep 300\nmany 5\nexit 3');
+    const { launch, done } = await startScript('sleep 300\nmany 5\nexit 3');
     for (let count = 0; count < 4; count += 1) expect(launch.send(Buffer.from('unread'))).toBe(true);
     expect((await done).events).toEqual(['0', '1', '2', '3', '4', 'exit 3 null']);
   });
@@ -116,7 +126,7 @@ describe('ending', () => {
   });
 
   it('hangs up once, hears what the launcher still has to say, and sends no more', async () => {
-    const { launch, done } = startScript('answer\nanswer\nrecord cleaned up\nexit 0', (text) => {
+    const { launch, done } = await startScript('answer\nanswer\nrecord cleaned up\nexit 0', (text) => {
       if (text !== 'first') return;
       launch.hangUp();
       launch.hangUp();
@@ -127,7 +137,7 @@ describe('ending', () => {
   });
 
   it('kills, and afterwards nothing can be sent and nothing throws', async () => {
-    const { launch, done } = startScript('record up\nsleep 60000', (_text, { kill }) => {
+    const { launch, done } = await startScript('record up\nsleep 60000', (_text, { kill }) => {
       kill();
       kill();
     });
@@ -138,26 +148,45 @@ describe('ending', () => {
   });
 });
 
+describe('keepPlace', () => {
+  it('writes only while this process is where it was seen', async () => {
+    const procs = path.join(temporaryDirectory(), 'cgroup.procs');
+    writeFileSync(procs, '');
+    const place = readFileSync('/proc/self/cgroup', 'utf8');
+    expect(await native().keepPlace({ procs, place: `${place}12:other:/elsewhere\n` })).toBe(false);
+    expect(await native().keepPlace({ procs, place: place.slice(0, -2) })).toBe(false);
+    expect(readFileSync(procs, 'utf8')).toBe('');
+    expect(await native().keepPlace({ procs, place })).toBe(true);
+    expect(readFileSync(procs, 'utf8')).toBe('0');
+  });
+
+  it('is false where it may not write, and refuses what is no request', async () => {
+    const place = readFileSync('/proc/self/cgroup', 'utf8');
+    expect(await native().keepPlace({ procs: '/nonexistent/cgroup.procs', place })).toBe(false);
+    expect(() => native().keepPlace({ procs: 1, place } as unknown as PlaceRequest)).toThrow(TypeError);
+  });
+});
+
 describe('failing', () => {
-  it('throws an error with code, errno and syscall when the launcher cannot be started', () => {
+  it('rejects with an error of code, errno and syscall when the launcher cannot be started', async () => {
     const file = path.join(temporaryDirectory(), 'not-executable');
     writeFileSync(file, '', { mode: 0o600 });
     const before = leftovers();
     const missing = request({ launcher: '/nonexistent/launcher' });
-    expect(() => native().launch(missing)).toThrow(expect.objectContaining({ code: 'ENOENT', errno: -2, syscall: 'posix_spawn' }));
-    expect(() => native().launch(missing)).toThrow("ENOENT: no such file or directory, posix_spawn '/nonexistent/launcher'");
-    expect(() => native().launch(request({ launcher: file }))).toThrow(expect.objectContaining({ code: 'EACCES' }));
+    await expect(native().launch(missing)).rejects.toThrow(expect.objectContaining({ code: 'ENOENT', errno: -2, syscall: 'posix_spawn' }));
+    await expect(native().launch(missing)).rejects.toThrow("ENOENT: no such file or directory, posix_spawn '/nonexistent/launcher'");
+    await expect(native().launch(request({ launcher: file }))).rejects.toThrow(expect.objectContaining({ code: 'EACCES' }));
     expect(newLeftovers(before, leftovers())).toEqual({});
   });
 
   it('refuses what is no request', () => {
-    const wrong = [{ launcher: 1 }, { plan: 'text' }, { plan: new Uint16Array(2) }, { onRecord: null }, { onExit: {} }];
+    const wrong = [{ launcher: 1 }, { plan: 'text' }, { plan: new Uint16Array(2) }, { withStdin: 'yes' }, { onRecord: null }, { onExit: {} }];
     for (const changes of wrong) expect(() => native().launch(request(changes))).toThrow(TypeError);
     expect(() => native().launch(undefined as unknown as LaunchRequest)).toThrow(TypeError);
   });
 
   it('sends nothing that is no command', async () => {
-    const { launch, done } = startScript('answer\nexit 0');
+    const { launch, done } = await startScript('answer\nexit 0');
     for (const wrong of ['text', undefined, new Uint16Array(2), new Uint8Array(0), new Uint8Array(1000)]) {
       expect(launch.send(wrong as Uint8Array)).toBe(false);
     }

@@ -20,9 +20,11 @@ async function strangeSocket(): Promise<{ fd: number; port: number }> {
     const launch = native().launch({
       launcher,
       plan: Buffer.from('sockets 1\nexit 0'),
+      withStdin: false,
       onRecord: (_, received) => resolve(received),
-      onExit: () => {
-        for (const each of [launch.stdin, launch.stdout, launch.stderr]) closeSync(each);
+      onExit: async () => {
+        const { stdout, stderr } = await launch;
+        for (const each of [stdout, stderr]) closeSync(each);
       },
     });
   });

@@ -13,20 +13,24 @@ export interface Seen {
   descriptors: number[];
 }
 
+/** A launch with all three streams. */
+export type FullLaunch = Required<Launch>;
+
 export interface Scripted {
-  launch: Launch;
+  launch: FullLaunch;
   seen: Seen;
   /** The end of file for the launcher's standard input. */
   closeStdin(): void;
   done: Promise<Seen>;
 }
 
-export function startScript(script: string, onRecord: (text: string, launch: Launch) => void = () => {}): Scripted {
+export async function startScript(script: string, onRecord: (text: string, launch: FullLaunch) => void = () => {}): Promise<Scripted> {
   const seen: Seen = { events: [], descriptors: [] };
   const { promise, resolve } = withResolvers<Seen>();
-  const launch = native().launch({
+  const launch = (await native().launch({
     launcher: scriptedLauncher,
     plan: Buffer.from(script),
+    withStdin: true,
     onRecord(record, descriptors) {
       seen.events.push(record.toString());
       seen.descriptors.push(...descriptors);
@@ -37,7 +41,7 @@ export function startScript(script: string, onRecord: (text: string, launch: Lau
       for (const fd of open) closeSync(fd);
       resolve(seen);
     },
-  });
+  })) as FullLaunch;
   const open = new Set([launch.stdin, launch.stdout, launch.stderr]);
   const closeStdin = (): void => {
     if (open.delete(launch.stdin)) closeSync(launch.stdin);
@@ -46,8 +50,8 @@ export function startScript(script: string, onRecord: (text: string, launch: Lau
 }
 
 /** Starts the script and waits for its end. */
-export function runScript(script: string, onRecord?: (text: string, launch: Launch) => void): Promise<Seen> {
-  return startScript(script, onRecord).done;
+export async function runScript(script: string, onRecord?: (text: string, launch: FullLaunch) => void): Promise<Seen> {
+  return (await startScript(script, onRecord)).done;
 }
 
 function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
