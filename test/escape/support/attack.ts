@@ -1,5 +1,5 @@
 /** The form of every escape test: one program, run inside, where it must fail, and once more with one fence down. */
-import { appendFileSync } from 'node:fs';
+import { release } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { TestContext } from 'vitest';
@@ -7,6 +7,13 @@ import type { TestContext } from 'vitest';
 import type { Outcome, SandboxOptions, SandboxResult } from '../../../src/index.js';
 import { whereAmI } from '../../support/lane.js';
 import { Lab } from './lab.js';
+
+declare module 'vitest' {
+  interface TaskMeta {
+    /** For the table in README (scripts/lanes/attack-table.mjs). */
+    attack?: { class: string; account: 'root' | 'user'; cgroup: 1 | 2 | null; kernel: string; open: string | null };
+  }
+}
 
 /** A command as the guest. Its last line on stdout says `ESCAPED …` or `HELD …`. */
 export interface Guest {
@@ -97,15 +104,16 @@ export function attack<Ground>(each: Attack<Ground>): Carried {
   };
 }
 
-/** One file's attacks. Their numbers are their places in the list. */
+/** One file's attacks. */
 export function attackClass(about: ClassOfAttacks, attacks: readonly Carried[]): void {
   describe(about.name, () => {
-    attacks.forEach(({ title, open, carryOut }, index) => {
+    for (const { title, open, carryOut } of attacks) {
       it(open === null ? title : `KNOWN GAP: ${title}`, { retry: 0 }, async (context) => {
+        const { root, cgroup } = whereAmI();
+        context.task.meta.attack = { class: about.name, account: root ? 'root' : 'user', cgroup, kernel: release(), open };
         await carryOut(context, about);
-        report({ class: about.name, number: index + 1, title, open });
       });
-    });
+    }
   });
 }
 
@@ -134,12 +142,4 @@ async function expectControl<Ground>(each: Attack<Ground>, lab: Lab): Promise<vo
 function about({ words, exitCode, result }: Attempt): string {
   const stderr = result?.stderr ?? '';
   return `${result?.outcome ?? 'outside'} ${exitCode} ${result?.errorMessage ?? ''} ${words} ${stderr}`.slice(0, 2000);
-}
-
-/** One line of JSON for each attack that was carried out with its control, for the table of README. */
-function report(each: { class: string; number: number; title: string; open: string | null }): void {
-  const file = process.env['RINGFENCE_ESCAPE_REPORT'];
-  if (file === undefined) return;
-  const { root, cgroup, uml } = whereAmI();
-  appendFileSync(file, `${JSON.stringify({ ...each, account: root ? 'root' : 'user', cgroup, uml })}\n`);
 }
