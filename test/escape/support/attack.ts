@@ -33,15 +33,21 @@ export interface Attempt {
   result: SandboxResult | null;
 }
 
-export type Options = Partial<Omit<SandboxOptions, 'command' | 'args'>>;
+export type Options = Partial<Omit<SandboxOptions, 'command' | 'args'>> & {
+  /** Without the second wall too; without namespaces it is the first, and stays. */
+  landlock?: false;
+};
 
 /** A filter that lets every call through. */
 export const noFilter: Options = { seccomp: { profile: fileURLToPath(new URL('../../fixtures/escape/no-filter.json', import.meta.url)) } };
 
+/** Neither the filter nor Landlock, which would stand in for another fence. */
+export const firstWallOnly: Options = { ...noFilter, landlock: false };
+
 export interface Control<Ground> {
   /** Which fence is down, and how. */
   down: string;
-  /** Its options are without the system-call filter, which would stand in for the fence. */
+  /** Its options are `firstWallOnly`. */
   run(guest: Guest, options: Options, ground: Ground, lab: Lab): Promise<Attempt>;
 }
 
@@ -53,7 +59,7 @@ export interface Attack<Ground> {
   guest(lab: Lab, ground: NoInfer<Ground>): Guest;
   /** Of the attempt inside; the control may change them. */
   options?(ground: NoInfer<Ground>): Options;
-  /** Nothing but the system-call filter refuses this. Else the attack is made with the filter, and without it. */
+  /** Nothing but the system-call filter refuses this. Else the attack is made again with `firstWallOnly`. */
   filterOnly?: boolean;
   /** A known gap: why the attack succeeds still. Once it fails, this has to go. */
   open?: string;
@@ -95,10 +101,10 @@ export function attack<Ground>(each: Attack<Ground>): Carried {
       const lab = new Lab(about);
       await each.requires?.(context, lab);
       await expectHeld(each, lab, {});
-      // The filter refuses much of what another fence has to hold too: each must stand by itself.
+      // The filter and Landlock refuse much of what another fence has to hold too: each must stand by itself.
       const slow = each.inside !== undefined && whereAmI().uml; // hosts of their own, races: seconds there
-      const both = about.besideFilter !== true && each.filterOnly !== true && each.open === undefined && !slow;
-      if (both) await expectHeld(each, lab, noFilter);
+      const again = about.besideFilter !== true && each.filterOnly !== true && each.open === undefined && !slow;
+      if (again) await expectHeld(each, lab, firstWallOnly);
       await expectControl(each, lab);
     },
   };
@@ -126,7 +132,7 @@ async function expectHeld<Ground>(each: Attack<Ground>, lab: Lab, more: Options)
   if (result !== null) expect(each.outcomes ?? ['exit'], about(attempt)).toContain(result.outcome);
   const escaped = await (each.escaped?.(attempt, ground) ?? attempt.verdict === 'escaped');
   if (each.open !== undefined) return expect(escaped, `it is closed now, and still called a known gap (${each.open})`).toBe(true);
-  expect(escaped, `it escaped${more === noFilter ? ' without the system-call filter' : ''}: ${attempt.words}`).toBe(false);
+  expect(escaped, `it escaped${more === firstWallOnly ? ' without the filter and Landlock' : ''}: ${attempt.words}`).toBe(false);
   // A guest that broke off before its attack proves nothing.
   if (each.escaped === undefined && (result?.outcome ?? 'exit') === 'exit') expect(attempt.verdict, about(attempt)).toBe('held');
   await each.check?.(attempt, ground);
@@ -134,7 +140,7 @@ async function expectHeld<Ground>(each: Attack<Ground>, lab: Lab, more: Options)
 
 async function expectControl<Ground>(each: Attack<Ground>, lab: Lab): Promise<void> {
   const ground = (await each.ground?.(lab)) as Ground;
-  const attempt = await each.control.run(each.guest(lab, ground), { ...each.options?.(ground), ...noFilter }, ground, lab);
+  const attempt = await each.control.run(each.guest(lab, ground), { ...each.options?.(ground), ...firstWallOnly }, ground, lab);
   const escaped = await (each.escaped?.(attempt, ground) ?? attempt.verdict === 'escaped');
   expect(escaped, `the control (${each.control.down}) must succeed: ${about(attempt)}`).toBe(true);
 }
