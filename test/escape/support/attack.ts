@@ -39,7 +39,7 @@ export type Options = Partial<Omit<SandboxOptions, 'command' | 'args'>> & {
 };
 
 /** A filter that lets every call through. */
-export const noFilter: Options = { seccomp: { profile: fileURLToPath(new URL('../../fixtures/escape/no-filter.json', import.meta.url)) } };
+export const noFilter = { seccomp: { profile: fileURLToPath(new URL('../../fixtures/escape/no-filter.json', import.meta.url)) } } satisfies Options;
 
 /** Neither the filter nor Landlock, which would stand in for another fence. */
 export const firstWallOnly: Options = { ...noFilter, landlock: false };
