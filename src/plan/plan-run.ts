@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 
 import type { HostFacts } from '../host/facts.js';
 import type { RunOptions } from '../run/options.js';
@@ -93,6 +94,8 @@ export async function planRun(
   const hasAllowlist = namespaces.network && typeof options.network !== 'string';
   const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist, files: service?.files ?? [] };
   const cwd = granted.cwd?.real ?? scratch.ownedCwd ?? '/';
+  // The caller's event loop gets a turn about half-way.
+  await turn();
   const landlock = withTcp(service !== null, planLandlock(options, namespaces.network, dropped, isNetworkFenceOff(process.env)));
   const plan: Plan = {
     namespaces,
