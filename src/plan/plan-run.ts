@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 
 import type { HostFacts } from '../host/facts.js';
 import type { RunOptions } from '../run/options.js';
@@ -90,9 +91,11 @@ export async function planRun(
     : await planHostScratch(env, grants, await realPathOf(hostTmpdir), ownsCwd);
   if (!namespaces.mount) refuseReadOnlyInWritable(grants);
   const egressPorts = planEgressPorts(options.network, namespaces.network, service?.port ?? null);
-  const hasAllowlist = egressPorts !== null && typeof options.network !== 'string';
+  const hasAllowlist = namespaces.network && typeof options.network !== 'string';
   const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist, files: service?.files ?? [] };
   const cwd = granted.cwd?.real ?? scratch.ownedCwd ?? '/';
+  // The caller's event loop gets a turn about half-way.
+  await turn();
   const landlock = withTcp(service !== null, planLandlock(options, namespaces.network, dropped, isNetworkFenceOff(process.env)));
   const plan: Plan = {
     namespaces,
@@ -106,6 +109,7 @@ export async function planRun(
     hostname: HOSTNAME,
     argv: [options.command, ...options.args],
     env,
+    hasAllowlist,
     egressPorts,
     // An attendant is on the other end of a TCP connection.
     filter: await planFilter(options, facts.profiles, namespaces, dropped, isNetworkFenceOff(process.env) || service !== null),

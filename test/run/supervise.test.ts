@@ -197,8 +197,8 @@ it('rejects, with nothing left, when there is no launcher', async () => {
   const before = leftovers();
   const options = { ...validateOptions({ command: '/guest', args: [], timeoutMs: 1000 }), network: 'none' as const };
   const missing = () => [];
-  expect(() =>
+  await expect(
     supervise({ native: native(), launcher: '/no/such/launcher', plan: Buffer.alloc(0), options, aborts: new AbortFan(), missing }),
-  ).toThrow(expect.objectContaining({ code: 'ENOENT' }));
+  ).rejects.toThrow(expect.objectContaining({ code: 'ENOENT' }));
   expect(newLeftovers(before, leftovers())).toEqual({});
 });
