@@ -25,7 +25,7 @@ export function attackTable(results) {
     const counts = Object.values(columns).map((counts) => names(held.filter(({ attack }) => of(attack) && counts(attack))).size);
     return `| ${[title, names(tests.filter(({ attack }) => of(attack))).size, ...counts].join(' | ')} |`;
   };
-  const classes = [...new Set(tests.map(({ attack }) => attack.class))].sort();
+  const classes = [...new Set(tests.map(({ attack }) => attack.class))].sort((one, other) => one.localeCompare(other, 'en'));
   const somewhere = names(held);
   return {
     lines: [

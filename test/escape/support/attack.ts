@@ -116,7 +116,7 @@ export function attackClass(about: ClassOfAttacks, attacks: readonly Carried[]):
     for (const { title, open, carryOut } of attacks) {
       it(open === null ? title : `KNOWN GAP: ${title}`, { retry: 0 }, async (context) => {
         const { root, cgroup } = whereAmI();
-        context.task.meta.attack = { class: about.name, account: root ? 'root' : 'user', cgroup, kernel: release(), open };
+        context.task.meta.attack = { class: about.name, account: root ? 'root' : 'user', cgroup, kernel: release().split('-')[0] ?? '', open };
         await carryOut(context, about);
       });
     }
