@@ -27,7 +27,8 @@ export async function sweepLeftovers(parents: readonly CgroupParent[], host: Hos
   return removed;
 }
 
-async function isAlive(owner: HostProcess): Promise<boolean> {
+/** Whether the process that made a run still lives; true where that cannot be told. */
+export async function isAlive(owner: HostProcess): Promise<boolean> {
   try {
     process.kill(owner.pid, 0);
   } catch (error) {

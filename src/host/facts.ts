@@ -1,11 +1,12 @@
 import { readFile, readlink, realpath } from 'node:fs/promises';
-import { release } from 'node:os';
+import { release, tmpdir } from 'node:os';
 
 import { placeCgroups } from '../cgroup/place.js';
 import type { CgroupPlacement, CgroupProblem } from '../cgroup/placement.js';
 import type { HostProcess } from '../cgroup/run-name.js';
 import { Profiles } from '../seccomp/load.js';
 import { startTimeOf } from '../cgroup/run-name.js';
+import { sweepScratch } from './host-scratch.js';
 import type { BaseView } from '../plan/base-view.js';
 import { readBaseView } from '../plan/base-view.js';
 import type { HostAccount } from '../plan/identity.js';
@@ -26,7 +27,7 @@ export interface HostFacts extends HostProcess, HostAccount {
 
 /**
  * Reads the facts, prepares the host's cgroup for runs (on v2 this may move the process into a leaf below its own cgroup)
- * and removes cgroups that dead hosts left behind. Once per process: the caller keeps the answer.
+ * and removes cgroups and scratch directories that dead hosts left behind. Once per process: the caller keeps the answer.
  *
  * @throws when /proc of this process cannot be read.
  */
@@ -45,7 +46,7 @@ export async function readHostFacts(): Promise<HostFacts> {
   const inode = /^pid:\[(\d+)\]$/.exec(pidNamespace)?.[1];
   if (startTime === null || inode === undefined) throw new Error('/proc/self is not as proc(5) describes it; mount a /proc of this pid namespace');
   const host: HostProcess = { pid: process.pid, startTime, pidNamespace: Number(inode) };
-  const cgroup = await placeCgroups(host, uid, process.env['RINGFENCE_CGROUP']);
+  const [cgroup] = await Promise.all([placeCgroups(host, uid, process.env['RINGFENCE_CGROUP']), sweepScratch(tmpdir(), host, uid)]);
   return { ...host, uid, gid, uidMap: parseIdMap(uidMap), gidMap: parseIdMap(gidMap), kernelRelease: release(), base, homes, cgroup, profiles: new Profiles() };
 }
 

@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-
 import { FenceUnavailable } from './errors.js';
 import type { Grant } from './grants.js';
 import { isBelow, isWithin } from './paths.js';
@@ -19,14 +17,16 @@ export interface HostScratch extends Scratch {
  * A HOME or TMPDIR that the caller granted stays.
  *
  * @param hostTmpdir without symlinks
+ * @param newName of a directory, by which the next start finds what a host that was killed left
  */
 export async function planHostScratch(
   env: Record<string, string>,
   grants: readonly Grant[],
   hostTmpdir: string,
   ownsCwd: boolean,
+  newName: () => string,
 ): Promise<HostScratch> {
-  const name = () => `${hostTmpdir === '/' ? '' : hostTmpdir}/ringfence-${randomBytes(6).toString('hex')}`;
+  const name = () => `${hostTmpdir === '/' ? '' : hostTmpdir}/${newName()}`;
   const ownedCwd = ownsCwd ? name() : null;
   const root = name();
   const made = ownedCwd === null ? [root] : [ownedCwd, root];

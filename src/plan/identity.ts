@@ -48,6 +48,11 @@ export function needsIdMap(identity: Identity, host: HostAccount): boolean {
   return identity.outsideUid !== host.uid;
 }
 
+/** True for an id that only a guest of a root host has. */
+export function isGuestUid(uid: number): boolean {
+  return uid >= FIRST_OF_OWN && uid <= LAST_OF_OWN;
+}
+
 function pickId(map: readonly IdRange[], preferred?: number): number | null {
   if (preferred !== undefined && covers(map, preferred)) return preferred;
   if (map.some((range) => range.first <= FIRST_OF_OWN && lastOf(range) >= LAST_OF_OWN)) return randomInt(FIRST_OF_OWN, LAST_OF_OWN + 1);

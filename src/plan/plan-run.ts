@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 
+import { nameRun } from '../cgroup/run-name.js';
 import type { HostFacts } from '../host/facts.js';
 import type { RunOptions } from '../run/options.js';
 import type { Fence } from '../run/result.js';
@@ -96,7 +97,7 @@ export async function planRun(
   const hostTmpdir = resolve(tmpdir());
   const { made, root, ...scratch } = namespaces.mount
     ? { ...(await planScratch({ base: facts.base, home: env['HOME'], tmpdir: env['TMPDIR'], hostTmpdir, grants, ownsCwd })), made: [], root: null }
-    : await planHostScratch(env, grants, await realPathOf(hostTmpdir), ownsCwd);
+    : await planHostScratch(env, grants, await realPathOf(hostTmpdir), ownsCwd, () => nameRun(facts));
   if (!namespaces.mount) refuseReadOnlyInWritable(grants);
   const egressPorts = planEgressPorts(options.network, namespaces.network, service?.port ?? null);
   const hasAllowlist = namespaces.network && typeof options.network !== 'string';

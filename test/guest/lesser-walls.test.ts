@@ -26,7 +26,7 @@ async function evaluate(runtime: string, ...flags: string[]): Promise<GuestAnswe
   return JSON.parse(stdout) as GuestAnswer;
 }
 
-const scratch = (): string[] => readdirSync('/tmp').filter((name) => /^ringfence-[0-9a-f]{12}$/.test(name));
+const scratch = (): string[] => readdirSync('/tmp').filter((name) => /^ringfence-[\d-]*[0-9a-f]{12}$/.test(name));
 
 describe.each(runtimes)('where there are no more user namespaces, a function on %s', (runtime) => {
   it('runs in best effort behind what there is, and leaves nothing', { timeout: patience(30_000) }, async (context) => {
