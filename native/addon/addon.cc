@@ -86,6 +86,7 @@ class LaunchWork : public Napi::AsyncWorker {
 
  private:
   void Execute() override {
+    started_at_ = uv_hrtime();
     started_ = Spawn(launcher_.c_str(), plan_.data(), plan_.size(), &spawned_, &failure_);
     if (!with_stdin_) spawned_.guest_stdin.reset();
   }
@@ -98,7 +99,8 @@ class LaunchWork : public Napi::AsyncWorker {
       return;
     }
     const Napi::Object launch = Napi::Object::New(env);
-    if (Describe(env, run, &spawned_, launch)) {
+    const double age_ms = static_cast<double>(uv_hrtime() - started_at_) / 1e6;
+    if (launch.Set("ageMs", age_ms) && Describe(env, run, &spawned_, launch)) {
       launched_.Resolve(launch);
     } else {
       run->HangUp();
@@ -111,6 +113,7 @@ class LaunchWork : public Napi::AsyncWorker {
   const Napi::Promise::Deferred launched_;
   Napi::FunctionReference on_record_;
   Napi::FunctionReference on_exit_;
+  uint64_t started_at_ = 0;
   bool started_ = false;
   Spawned spawned_;
   Failure failure_;

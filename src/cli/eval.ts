@@ -5,7 +5,6 @@ import { Option } from 'commander';
 import type { Command } from 'commander';
 
 import { exitCodeByError, exitCodeOfAnswer } from '../errors.js';
-import { createExecutor } from '../index.js';
 import type { GuestAnswer } from '../index.js';
 import { Cancellation, signalExitCode } from './cancellation.js';
 import type { CliCommand } from './command.js';
@@ -88,6 +87,8 @@ async function evaluate(file: string | undefined, flags: EvalFlags): Promise<num
   void cancellation.came.then(() => {
     for (const output of [stdout, stderr]) output.hurry(CANCELED_READER_MS);
   });
+  // Other commands start sooner without it.
+  const { createExecutor } = await import('../index.js');
   const executor = createExecutor({ runtime: flags.runtime, isolation: flags.bestEffort === true ? 'best-effort' : 'strict' });
   const answer = await executor.run({
     source,

@@ -41,6 +41,8 @@ export interface GuestStreams {
 /** One launcher that runs. */
 export interface RunningLaunch {
   pid: number;
+  /** By the clock of `performance.now()`. */
+  startedAt: number;
   /**
    * Takes the streams over; to be called once. It costs the event loop about as much as the launch itself: better in a
    * turn of its own. Throws, with everything closed and the sandbox being ended, when the machine has no more to give.
@@ -70,6 +72,7 @@ export async function launch(native: Native, input: LaunchInput, events: LaunchE
   });
   return {
     pid: started.pid,
+    startedAt: performance.now() - started.ageMs,
     openStreams: () => openStreams(started),
     signal: (name) => void started.send(signalCommand(constants.signals[name])),
     kill: () => void started.send(killCommand()),

@@ -17,6 +17,8 @@ export interface LaunchRequest {
 /** A launcher that runs. The host's ends of the guest's pipes are close-on-exec, non-blocking and owned by the caller. */
 export interface Launch {
   pid: number;
+  /** How long ago, in milliseconds, it was started when this object was made: the event loop may have been held up. */
+  ageMs: number;
   /** Absent without `withStdin`. */
   stdin?: number;
   stdout: number;

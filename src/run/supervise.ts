@@ -50,7 +50,6 @@ export async function supervise(input: SuperviseInput): Promise<Ending> {
 class Supervision {
   readonly ending: Promise<Ending>;
   readonly #input: SuperviseInput;
-  readonly #startedAt = performance.now();
   /** There from the end of `start` on; no event comes before. */
   #launch!: RunningLaunch;
   #streams!: GuestStreams;
@@ -112,7 +111,7 @@ class Supervision {
   }
 
   #elapsed(): number {
-    return performance.now() - this.#startedAt;
+    return performance.now() - this.#launch.startedAt;
   }
 
   #onThrow(error: unknown): void {
