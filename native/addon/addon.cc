@@ -194,6 +194,15 @@ Napi::Value WatchPackets(const Napi::CallbackInfo& info) {
   return handle;
 }
 
+Napi::Value SocketDrops(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!info[0].IsNumber()) {
+    Napi::TypeError::New(env, "socketDrops() takes a descriptor").ThrowAsJavaScriptException();
+    return Napi::Value();
+  }
+  return Napi::Number::New(env, DropsOf(info[0].As<Napi::Number>().Int32Value()));
+}
+
 } // namespace
 } // namespace ringfence
 
@@ -201,6 +210,7 @@ static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("launch", Napi::Function::New(env, ringfence::Launch, "launch"));
   exports.Set("keepPlace", Napi::Function::New(env, ringfence::KeepPlace, "keepPlace"));
   exports.Set("watchPackets", Napi::Function::New(env, ringfence::WatchPackets, "watchPackets"));
+  exports.Set("socketDrops", Napi::Function::New(env, ringfence::SocketDrops, "socketDrops"));
   return exports;
 }
 

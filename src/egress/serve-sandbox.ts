@@ -14,7 +14,7 @@ export interface SandboxSockets {
 
 export interface ServeInput {
   policy: Policy;
-  watchPackets: Native['watchPackets'];
+  native: Pick<Native, 'watchPackets' | 'socketDrops'>;
   /** Gets what `policy.onConnection` throws. */
   onThrow: (error: unknown) => void;
 }
@@ -34,16 +34,19 @@ export interface SandboxGateway {
 }
 
 /** Serves the sockets of one sandbox. Takes the descriptors over: rejects with all of them closed. */
-export async function serveSandbox(sockets: SandboxSockets, { policy, watchPackets, onThrow }: ServeInput): Promise<SandboxGateway> {
+export async function serveSandbox(sockets: SandboxSockets, { policy, native, onThrow }: ServeInput): Promise<SandboxGateway> {
   const { dnsUdp, dnsTcp, packets, listeners } = sort(sockets, policy);
-  const gateway = await Gateway.open({ policy, onThrow, sockets: { dnsUdp: { fd: dnsUdp }, dnsTcp: { fd: dnsTcp }, listeners } }).catch((error: unknown) => {
+  // A connection that is not let into a full queue is tried again by the guest's kernel, and counts each time.
+  const counted = [dnsUdp, dnsTcp, ...listeners.map(({ endpoint }) => endpoint.fd)];
+  const atSockets = () => counted.reduce((sum, fd) => sum + native.socketDrops(fd), 0);
+  const gateway = await Gateway.open({ policy, onThrow, dropped: atSockets, sockets: { dnsUdp: { fd: dnsUdp }, dnsTcp: { fd: dnsTcp }, listeners } }).catch((error: unknown) => {
     closeAll([packets]);
     throw error;
   });
   let watch: PacketWatch;
   try {
     const refusals = new KernelRefusals((attempt) => gateway.refusedByKernel(attempt));
-    watch = watchPackets({ fd: packets, onPacket: (bytes) => refusals.see(bytes) });
+    watch = native.watchPackets({ fd: packets, onPacket: (bytes) => refusals.see(bytes) });
   } catch (error) {
     closeAll([packets]);
     await gateway.close(0);

@@ -63,4 +63,6 @@ export interface Native {
   keepPlace(request: PlaceRequest): Promise<boolean>;
   /** Reads a packet socket on the event loop. Throws an Error with `code`, `errno` and `syscall` when that fails. */
   watchPackets(request: PacketRequest): PacketWatch;
+  /** How many packets the kernel dropped at a socket, as its buffer or its queue of connections was full. */
+  socketDrops(fd: number): number;
 }
