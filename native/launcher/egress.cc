@@ -207,6 +207,14 @@ WatchProgram WatchRefused(const Plan& plan) {
   program.EndBlock(second);
   program.EndBlock(first);
   program.EndBlock(low);
+  // Fragments, and a routing header, which any guest may ask for: what they hold is for the host to find out.
+  program.Load(BPF_B, 6);
+  const uint32_t headers[] = {IPPROTO_FRAGMENT, IPPROTO_ROUTING};
+  for (const uint32_t header : headers) {
+    const uint32_t extended = program.BeginBlock(header);
+    program.Return(kWatchedBytes);
+    program.EndBlock(extended);
+  }
   program.Add(BPF_STMT(BPF_LDX | BPF_IMM, kIpv6Header));
   AddTransport(plan, true, 6, &program);
   return program;

@@ -17,7 +17,9 @@ export class KernelRefusals {
 
   see(packet: Uint8Array): void {
     const attempt = parsePacket(packet);
-    if (attempt === null || this.#seen.has(attempt.identity)) return;
+    if (attempt === null) return;
+    if (attempt.identity === null) return this.#tell(attempt);
+    if (this.#seen.has(attempt.identity)) return;
     this.#seen.add(attempt.identity);
     const [oldest] = this.#seen;
     if (this.#seen.size > REMEMBERED && oldest !== undefined) this.#seen.delete(oldest);
