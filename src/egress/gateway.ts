@@ -14,6 +14,7 @@ import { Lookups } from './lookups.js';
 import { ConnectionLog } from './log.js';
 import { NameTable } from './name-table.js';
 import { recentOwnAddresses } from './own-addresses.js';
+import { Pace } from './pace.js';
 import type { Opener } from './packet.js';
 import { allowedName } from './policy.js';
 import type { Policy } from './policy.js';
@@ -41,6 +42,11 @@ export interface GatewayOptions {
 // What a guest that is gone has sent is still delivered, but no result waits longer for it.
 const DRAIN_MS = 1000;
 const RUN_ENDED = 'the run ended';
+
+// Each asks the host's resolver twice and takes a port of the host, which TCP keeps for a minute after the end: a guest that
+// does nothing else would use up both for everybody on the machine. What is more waits for its turn.
+const CONNECTIONS_PER_SECOND = 200;
+const CONNECTIONS_AT_ONCE = 1000;
 
 /** As the launcher's own, which listening once more would cut down. */
 const BACKLOG = 1024;
@@ -72,6 +78,7 @@ export class Gateway {
         }
       }),
       budget: { left: policy.limits.maxBytes },
+      pace: new Pace(CONNECTIONS_PER_SECOND, undefined, CONNECTIONS_AT_ONCE),
       names: replace?.names ?? new NameTable(),
       resolve: replace?.resolve ?? dnsResolver(),
       dial: replace?.dial ?? dial,

@@ -238,4 +238,15 @@ def burst(host, port, count):
     return len(socks)
 
 
+def hammer(host, port, seconds):
+    """Connects and lets go, over and over; how often."""
+    address, end, count = socket.gethostbyname(host), time.monotonic() + float(seconds), 0
+    while time.monotonic() < end:
+        with socket.socket() as sock:
+            sock.setblocking(False)
+            sock.connect_ex((address, int(port)))
+        count += 1
+    return count
+
+
 print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))

@@ -103,3 +103,18 @@ describe('no attempt is missing from the log', { timeout: patience(90_000) }, ()
     expect(Object.keys((await lab.servers()).counts).filter((at) => at.startsWith('2600:beef::1:5'))).toEqual([]);
   });
 });
+
+describe('a guest that connects over and over', { timeout: patience(60_000) }, () => {
+  it("takes no more of the host's ports and of its resolver than the pace allows, and all of it is told", async () => {
+    const before = await lab.servers();
+    const run = await lab.client(['hammer', 'second.test', '80', '4'], { allow: ['second.test'] });
+    const after = await lab.servers();
+    const connected = (after.counts['93.184.1.2:80'] ?? 0) - (before.counts['93.184.1.2:80'] ?? 0);
+    const most = 1000 + 200 * (run.result.durationMs / 1000 + 1);
+    expect(run.said).toBeGreaterThan(most);
+    expect(connected).toBeGreaterThan(0);
+    expect(connected).toBeLessThan(most);
+    expect(after.questions.length - before.questions.length).toBeLessThan(2 * most);
+    expect(told(run)).toBeGreaterThanOrEqual(run.said as number);
+  });
+});
