@@ -120,6 +120,11 @@ export class Gateway {
     this.#context.log.refuse({ host: name ?? address, port, address: name === undefined ? address : null, reason });
   }
 
+  /** For the log: a datagram like one that was refused before. */
+  repeated(): void {
+    this.#context.log.omit(1);
+  }
+
   /**
    * Ends everything, once the guest is gone: bytes that it has sent are delivered for `drainMs` at most, then connections are
    * reset. Afterwards no socket, timer or query of the run is left and the log is complete. Idempotent; never rejects.

@@ -8,7 +8,7 @@ export interface Opener {
   address: string;
   /** 0 of `other`. */
   port: number;
-  /** The same for a packet that is sent again; of datagrams for all that one socket sends to one port. Null of `other`. */
+  /** The same for a packet that is sent again; of datagrams for all from one port to one other. Null of `other`. */
   identity: string | null;
 }
 

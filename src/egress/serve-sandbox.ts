@@ -45,7 +45,7 @@ export async function serveSandbox(sockets: SandboxSockets, { policy, native, on
   });
   let watch: PacketWatch;
   try {
-    const refusals = new KernelRefusals((attempt) => gateway.refusedByKernel(attempt));
+    const refusals = new KernelRefusals((attempt) => gateway.refusedByKernel(attempt), () => gateway.repeated());
     watch = native.watchPackets({ fd: packets, onPacket: (bytes) => refusals.see(bytes) });
   } catch (error) {
     closeAll([packets]);

@@ -31,6 +31,8 @@ describe('the log', { timeout: patience(60_000) }, () => {
     expect(result.connections.map(({ host, port, verdict, reason }) => `${host}:${port} ${verdict}: ${reason}`).sort()).toEqual(
       ['198.18.0.1:443', '2600:beef::1:443', '8.8.8.8:53', '93.184.0.53:53'].map((target) => `${target} refused: UDP is not relayed`),
     );
+    // Three from each socket.
+    expect(result.connectionsOmitted).toBe(4 * 2);
     expect((await lab.servers()).questions.filter((question) => question.includes('x'))).toEqual([]);
   });
 
