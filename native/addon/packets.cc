@@ -133,6 +133,12 @@ void PacketWatch::OnHandleClosed() {
   Release();
 }
 
+uint32_t CountOf(int fd) {
+  tpacket_stats counts{};
+  socklen_t size = sizeof counts;
+  return getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &counts, &size) == 0 ? counts.tp_packets : 0;
+}
+
 uint32_t DropsOf(int fd) {
   uint32_t counts[SK_MEMINFO_VARS] = {};
   socklen_t size = sizeof counts;

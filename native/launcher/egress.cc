@@ -147,6 +147,7 @@ class WatchProgram {
   // Ends with "not this packet" where the accumulator is, or is not, this value.
   void DropIf(uint32_t value) { Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1)), Return(0); }
   void DropUnless(uint32_t value) { Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0)), Return(0); }
+  void KeepIf(uint32_t value) { Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1)), Return(kWatchedBytes); }
   void And(uint32_t mask) { Add(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask)); }
   void Return(uint32_t bytes) { Add(BPF_STMT(BPF_RET | BPF_K, bytes)); }
   // The block that follows, up to EndBlock, is for packets whose accumulator is this value.
@@ -220,12 +221,53 @@ WatchProgram WatchRefused(const Plan& plan) {
   return program;
 }
 
-Fd OpenWatch(const Plan& plan) {
+// Drops what is no TCP segment with SYN and without ACK, and loads the port of what is one.
+void AddBegins(uint32_t protocolAt, WatchProgram* program) {
+  program->Load(BPF_B, protocolAt);
+  program->DropUnless(IPPROTO_TCP);
+  program->LoadBehindHeader(BPF_B, 13);
+  program->And(0x12);
+  program->DropUnless(0x02);
+  program->LoadBehindHeader(BPF_H, 2);
+}
+
+// Passes what begins a connection to the host's listeners, but for the guest's own loopback, where of these only the resolver
+// is. Nobody reads it: the kernel counts what has passed, and so the host knows of those that it never gets to see.
+WatchProgram CountBegun(const Plan& plan) {
+  WatchProgram program;
+  program.Load(BPF_B, static_cast<uint32_t>(SKF_AD_OFF) + SKF_AD_PKTTYPE);
+  program.DropIf(PACKET_OUTGOING);
+  program.Load(BPF_H, static_cast<uint32_t>(SKF_AD_OFF) + SKF_AD_PROTOCOL);
+  const uint32_t ipv4 = program.BeginBlock(ETH_P_IP);
+  program.Add(BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0));
+  program.Load(BPF_B, 16);
+  const uint32_t loopback = program.BeginBlock(IN_LOOPBACKNET);
+  AddBegins(9, &program);
+  program.DropUnless(kDnsPort);
+  program.Load(BPF_W, 16);
+  program.DropUnless(INADDR_LOOPBACK);
+  program.Return(kWatchedBytes);
+  program.EndBlock(loopback);
+  AddBegins(9, &program);
+  for (uint32_t i = 0; i < plan.portCount; i++) {
+    if (plan.ports[i].ipv4) program.KeepIf(plan.ports[i].number);
+  }
+  program.Return(0);
+  program.EndBlock(ipv4);
+  program.DropUnless(ETH_P_IPV6);
+  program.Add(BPF_STMT(BPF_LDX | BPF_IMM, kIpv6Header));
+  AddBegins(6, &program);
+  for (uint32_t i = 0; i < plan.portCount; i++) {
+    if (plan.ports[i].ipv6) program.KeepIf(plan.ports[i].number);
+  }
+  program.Return(0);
+  return program;
+}
+
+Fd OpenPackets(WatchProgram program, int buffer) {
   Fd fd(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fd;
-  WatchProgram program = WatchRefused(plan);
   const sock_fprog filter = program.Get();
-  const int buffer = kWatchBuffer;
   sockaddr_ll any{};
   any.sll_family = AF_PACKET;
   any.sll_protocol = htons(ETH_P_ALL);
@@ -243,8 +285,8 @@ Fd OpenWatch(const Plan& plan) {
 bool OpenEgress(const Plan& plan) {
   bool hasIpv6 = false;
   if (!AddRoutes(&hasIpv6)) return false;
-  Fd owned[3 + 2 * kMaxPorts];
-  int numbers[3 + 2 * kMaxPorts];
+  Fd owned[4 + 2 * kMaxPorts];
+  int numbers[4 + 2 * kMaxPorts];
   int count = 0;
   const auto add = [&](Fd fd, const char* what) {
     if (!fd.valid()) return Fail(Stage::kEgress, errno, "socket", what);
@@ -254,7 +296,8 @@ bool OpenEgress(const Plan& plan) {
   };
   if (!add(OpenDnsUdp(), "udp 127.0.0.1:53")) return false;
   if (!add(OpenListener(AF_INET, INADDR_LOOPBACK, kDnsPort), "tcp 127.0.0.1:53")) return false;
-  if (!add(OpenWatch(plan), "packet")) return false;
+  if (!add(OpenPackets(WatchRefused(plan), kWatchBuffer), "packet")) return false;
+  if (!add(OpenPackets(CountBegun(plan), 0), "packet")) return false;
   for (uint32_t i = 0; i < plan.portCount; i++) {
     const ListenPort& port = plan.ports[i];
     if (port.ipv4 && !add(OpenListener(AF_INET, INADDR_ANY, port.number), "tcp 0.0.0.0")) return false;

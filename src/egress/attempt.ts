@@ -186,6 +186,6 @@ export class Attempt {
 }
 
 /** A listener of both families shows IPv4 as mapped; of a socket that is closed already nothing is known. */
-function dialledAddress(guest: Socket): string {
+export function dialledAddress(guest: Socket): string {
   return (guest.localAddress ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '');
 }

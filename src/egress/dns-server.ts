@@ -21,6 +21,8 @@ export interface DnsDesk {
   omit(count: number): void;
   /** Something came. */
   stir(): void;
+  /** A connection was accepted. */
+  accept(): void;
 }
 
 export interface DnsStreams {
@@ -70,6 +72,7 @@ export async function serveTcp(endpoint: Endpoint, desk: DnsDesk): Promise<DnsSt
   const pace = new Pace(QUERIES_PER_SECOND);
   const server = createServer({ allowHalfOpen: true }, (client) => {
     desk.stir();
+    desk.accept();
     if (clients.size >= MAX_TCP_CLIENTS) {
       client.on('error', () => {});
       client.resetAndDestroy();

@@ -4,7 +4,7 @@ import type { Server, Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
 import type { Connection } from '../run/result.js';
-import { Attempt } from './attempt.js';
+import { Attempt, dialledAddress } from './attempt.js';
 import type { EgressContext } from './attempt.js';
 import { dial } from './dial.js';
 import { answer } from './dns.js';
@@ -33,14 +33,20 @@ export interface GatewayOptions {
   sockets: GatewaySockets;
   /** Gets what `policy.onConnection` throws: the caller's own error, which must not end up in a socket's event. */
   onThrow: (error: unknown) => void;
-  /** How many packets the kernel dropped at the sockets so far: those were attempts too. Asked once, before they are closed. */
-  dropped?: () => number;
+  /** What only the kernel knows of the sockets. Asked once, before they are closed. */
+  kernel?: {
+    /** Queries that it dropped. */
+    droppedQueries: () => number;
+    /** Connections that were begun: to the resolver, and to the listeners elsewhere than on loopback. */
+    begun: () => number;
+  };
   /** In place of the defaults: the system's resolver, the host's own addresses, the range 198.18.0.0/15. */
   replace?: Partial<Pick<EgressContext, 'resolve' | 'dial' | 'ownAddresses' | 'names'>>;
 }
 
 // What a guest that is gone has sent is still delivered, but no result waits longer for it.
 const DRAIN_MS = 1000;
+const QUIET_MS = 1000;
 const RUN_ENDED = 'the run ended';
 
 // Each asks the host's resolver twice and takes a port of the host, which TCP keeps for a minute after the end: a guest that
@@ -60,13 +66,14 @@ export class Gateway {
   readonly #listening: (() => void)[] = [];
   readonly #closers: (() => Promise<void>)[] = [];
   #closing: Promise<void> | null = null;
-  readonly #dropped: () => number;
+  readonly #kernel: NonNullable<GatewayOptions['kernel']> | null;
+  #accepted = 0;
   /** Whatever came in counts, connections and queries. */
   #stirs = 0;
 
   private constructor(options: GatewayOptions) {
-    const { policy, replace, onThrow, dropped } = options;
-    this.#dropped = dropped ?? (() => 0);
+    const { policy, replace, onThrow, kernel } = options;
+    this.#kernel = kernel ?? null;
     this.#context = {
       policy,
       log: new ConnectionLog((connection) => {
@@ -137,11 +144,17 @@ export class Gateway {
   async #close(drainMs: number): Promise<void> {
     for (const tell of this.#listening) tell();
     // What a guest that is gone by now has sent still waits in the sockets: connections, queries. A few are read in each turn.
-    for (let quiet = 0, before = this.#stirs; quiet < 2; before = this.#stirs) {
+    // Not for ever, should somebody still be there to send.
+    const latest = performance.now() + QUIET_MS;
+    for (let quiet = 0, before = this.#stirs; quiet < 2 && performance.now() < latest; before = this.#stirs) {
       await turn();
       quiet = this.#stirs === before ? quiet + 1 : 0;
     }
-    this.#context.log.omit(this.#dropped());
+    if (this.#kernel !== null) {
+      // Those that found the queue full, once for each try; and those that libuv closes where the host has no descriptor left.
+      const lost = this.#kernel.begun() - this.#accepted;
+      this.#context.log.omit(this.#kernel.droppedQueries() + Math.max(0, lost));
+    }
     const closed = Promise.all(this.#closers.map((close) => close()));
     for (const attempt of this.#attempts) attempt.guestGone();
     const timeUp = new AbortController();
@@ -156,13 +169,14 @@ export class Gateway {
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (guest) => this.#accept(guest, port));
     server.listen({ ...endpoint, backlog: BACKLOG });
     await once(server, 'listening');
-    // Only accept(2) fails from here on: the guest hung up first, or the host is out of descriptors.
+    // Only accept(2) fails from here on.
     server.on('error', (error) => this.#context.log.refuse({ host: 'unknown', port, address: null, reason: `not accepted: ${error.message}` }));
     this.#closers.push(() => closeServer(server));
   }
 
   #accept(guest: Socket, port: number): void {
     this.#stirs++;
+    if (!dialledAddress(guest).startsWith('127.')) this.#accepted++;
     const { policy, budget } = this.#context;
     if (this.#attempts.size >= policy.limits.maxConnections) {
       return Attempt.refuse(this.#context, guest, port, `more than ${policy.limits.maxConnections} connections at one time`);
@@ -204,6 +218,7 @@ export class Gateway {
       refuse: (reason) => refuse('unknown', reason),
       omit: (count) => log.omit(count),
       stir: () => void this.#stirs++,
+      accept: () => void this.#accepted++,
     };
   }
 

@@ -20,6 +20,7 @@ const desk: DnsDesk = {
   refuse: (reason) => void told.refused.push(reason),
   omit: (count) => void (told.omitted += count),
   stir: () => {},
+  accept: () => {},
 };
 const closers: (() => void)[] = [];
 
