@@ -167,9 +167,8 @@ class WatchProgram {
 // Of TCP only segments with SYN and without ACK, to a port that no listener of the host's has.
 void AddTransport(const Plan& plan, bool isIpv6, uint32_t protocolAt, WatchProgram* program) {
   program->Load(BPF_B, protocolAt);
-  const uint32_t udp = program->BeginBlock(IPPROTO_UDP);
-  program->Return(kWatchedBytes);
-  program->EndBlock(udp);
+  program->KeepIf(IPPROTO_UDP);
+  program->KeepIf(IPPROTO_UDPLITE); // where the caller's own filter of system calls lets it be made
   program->DropUnless(IPPROTO_TCP);
   // X is the length of the network header.
   program->LoadBehindHeader(BPF_B, 13);
@@ -210,12 +209,8 @@ WatchProgram WatchRefused(const Plan& plan) {
   program.EndBlock(low);
   // Fragments, and a routing header, which any guest may ask for: what they hold is for the host to find out.
   program.Load(BPF_B, 6);
-  const uint32_t headers[] = {IPPROTO_FRAGMENT, IPPROTO_ROUTING};
-  for (const uint32_t header : headers) {
-    const uint32_t extended = program.BeginBlock(header);
-    program.Return(kWatchedBytes);
-    program.EndBlock(extended);
-  }
+  program.KeepIf(IPPROTO_FRAGMENT);
+  program.KeepIf(IPPROTO_ROUTING);
   program.Add(BPF_STMT(BPF_LDX | BPF_IMM, kIpv6Header));
   AddTransport(plan, true, 6, &program);
   return program;

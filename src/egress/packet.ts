@@ -14,6 +14,8 @@ export interface Opener {
 
 const TCP = 6;
 const UDP = 17;
+/** As UDP, as far as it matters here. */
+const UDP_LITE = 136;
 const IPV6_HEADER = 40;
 const ROUTING = 43;
 const FRAGMENT = 44;
@@ -58,7 +60,7 @@ function behindHeaders(bytes: Uint8Array): Opener | null {
 }
 
 function opener(bytes: Uint8Array, protocol: number | undefined, from: Uint8Array, to: Uint8Array, at: number): Opener | null {
-  if ((protocol !== TCP && protocol !== UDP) || bytes.length < at + 8) return null;
+  if ((protocol !== TCP && protocol !== UDP && protocol !== UDP_LITE) || bytes.length < at + 8) return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset + at, 8);
   const port = view.getUint16(2);
   const address = ipaddr.fromByteArray([...to]).toString();

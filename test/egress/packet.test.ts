@@ -46,6 +46,9 @@ describe('parsePacket', () => {
     for (const packet of [segment({ to: '1.2.3.4', port: 99 }), segment({ from: '::1', to: '::2', port: 99 })]) {
       for (let length = 0; length < packet.length - 12; length++) expect(parsePacket(packet.subarray(0, length))).toBeNull();
     }
+    const lite = datagram({ to: '8.8.8.8', port: 53 });
+    lite[9] = 136;
+    expect(parsePacket(lite)).toMatchObject({ protocol: 'udp', address: '8.8.8.8', port: 53 });
     const icmp = segment({ to: '1.2.3.4', port: 99 });
     icmp[9] = 1;
     expect(parsePacket(icmp)).toBeNull();

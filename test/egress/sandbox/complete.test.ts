@@ -90,6 +90,24 @@ describe('no attempt is missing from the log', { timeout: patience(90_000) }, ()
     expect(told(run)).toBeLessThan(12_000);
   });
 
+  it('be it by a kind of socket that only a filter of the caller\'s own lets be made', async () => {
+    const profile = lab.file('open.json', JSON.stringify({ defaultAction: 'SCMP_ACT_ALLOW' }));
+    const script = `
+import socket
+for host, family in (("8.8.8.8", socket.AF_INET), ("2600:beef::1", socket.AF_INET6)):
+    try: print(socket.socket(family, socket.SOCK_DGRAM, 136).sendto(b"x", (host, 53)))
+    except OSError as error: print(error)
+    try: print(socket.socket(family, socket.SOCK_STREAM, 262).connect((host, 22)))
+    except OSError as error: print(error)
+`;
+    const run = await lab.sh(`/usr/bin/python3 ${lab.file('kinds.py', script)}`, { allow: ['api.test'] }, { seccomp: { profile } });
+    const said = run.result.stdout.trim().split('\n');
+    // A kernel may be without either kind.
+    const made = said.filter((word) => word === '1' || word.includes('refused'));
+    expect(lines(run).length, run.result.stdout).toBe(made.length);
+    for (const line of lines(run)) expect(line).toMatch(/:53 refused: UDP is not relayed$|:22 refused: not in the allowlist$/);
+  });
+
   it('be it in a packet whose payload stands behind another header', async () => {
     const run = await lab.client(['odd_packets', '2600:beef::1', '5000'], { allow: ['api.test'] });
     // The connection is tried again by its own kernel, which cannot be told where its header cannot be read.
