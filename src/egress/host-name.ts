@@ -1,6 +1,6 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
 
-import { quoted } from '../run/option-words.js';
+import { quotedHost } from '../run/option-words.js';
 import { METADATA_NAMES } from './ranges.js';
 
 // Letters, digits and underscores at both ends, hyphens between them (RFC 1123, and the underscore labels of RFC 8552).
@@ -49,7 +49,7 @@ function toAscii(name: string): string {
   if (ascii === '') throw new TypeError('is not a valid internationalised name');
   const back = domainToUnicode(ascii);
   const same = encoded ? domainToASCII(back) === lower : back === lower.normalize('NFC');
-  if (!same) throw new TypeError(`does not survive IDNA unchanged: it would become ${quoted(ascii)}`);
+  if (!same) throw new TypeError(`does not survive IDNA unchanged: it would become ${quotedHost(ascii)}`);
   return ascii;
 }
 

@@ -1,4 +1,4 @@
-import { nearest, quoted, shown } from '../run/option-words.js';
+import { nearest, quotedHost, shown } from '../run/option-words.js';
 import type { Connection } from '../run/result.js';
 import { contains, parseLiteral, parseRange, refusal } from './addresses.js';
 import type { AddressRules, Range } from './addresses.js';
@@ -77,12 +77,12 @@ export function compilePolicy(options: EgressOptions, own: ReadonlySet<string> =
   const open = list(options.allowPrivate ?? [], 'network.allowPrivate', 'an array of ranges').map((text, index) => {
     const where = `network.allowPrivate[${index}]`;
     if (typeof text !== 'string') throw wrongType(where, 'must be a string', text);
-    return named(`${where} (${quoted(text)})`, () => parseRange(text));
+    return named(`${where} (${quotedHost(text)})`, () => parseRange(text));
   });
   const policy: Building = { names: new Map(), wildcards: new Map(), literals: new Map(), open, own };
   list(options.allow, 'network.allow', 'an array of strings').forEach((item, index) => {
     const { host, sni } = allowItem(item, index);
-    named(`network.allow[${index}] (${quoted(host)})`, () => addEntry(policy, parseEntry(host), sni));
+    named(`network.allow[${index}] (${quotedHost(host)})`, () => addEntry(policy, parseEntry(host), sni));
   });
   const ports = listenPorts(policy);
   const different = new Set([...ports.ipv4, ...ports.ipv6]).size;
@@ -165,11 +165,11 @@ function pins(hosts: unknown, policy: Building): Map<string, string> {
   // A Map has no properties: its pins would be lost without a word.
   if (typeof hosts !== 'object' || hosts === null || Symbol.iterator in hosts) throw wrongType('network.hosts', 'must be an object of addresses by name', hosts);
   for (const [key, address] of Object.entries(hosts)) {
-    const where = `network.hosts[${quoted(key)}]`;
+    const where = `network.hosts[${quotedHost(key)}]`;
     if (typeof address !== 'string') throw wrongType(where, 'must be a string', address);
     named(where, () => {
       const name = canonicalName(key);
-      if (!parseLiteral(address)) throw new TypeError(`must be a canonical IP address, got ${quoted(address)}`);
+      if (!parseLiteral(address)) throw new TypeError(`must be a canonical IP address, got ${quotedHost(address)}`);
       const reason = refusal(address, policy);
       if (reason) throw new RangeError(`may not be pinned to ${address}: ${reason}`);
       if (result.has(name)) throw new RangeError('is pinned twice');
@@ -209,12 +209,12 @@ function refuseUnknown(section: string, options: object, known: readonly string[
   if (key === undefined) return;
   const names = known.map((name) => `${section}.${name}`);
   const meant = nearest(key, names);
-  const name = /^[\w$]+$/.test(key) ? `${section}.${key}` : `${section}[${quoted(key)}]`;
+  const name = /^[\w$]+$/.test(key) ? `${section}.${key}` : `${section}[${quotedHost(key)}]`;
   throw new TypeError(`${name} is not a known option; ${meant === null ? `known are ${names.join(', ')}` : `did you mean ${meant}?`}`);
 }
 
 function wrongType(field: string, expected: string, value: unknown): TypeError {
-  return new TypeError(`${field} ${expected}, got ${shown(value)}`);
+  return new TypeError(`${field} ${expected}, got ${shown(value, 'network')}`);
 }
 
 function named<T>(field: string, read: () => T): T {

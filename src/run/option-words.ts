@@ -18,7 +18,7 @@ export function shown(value: unknown, field?: PropertyKey): string {
   switch (typeof value) {
     case 'string': {
       if (field === 'env' || field === 'stdin') return 'a string';
-      return quoted(value);
+      return field === 'network' ? quotedHost(value) : quoted(value);
     }
     case 'number':
     case 'boolean':
@@ -30,10 +30,14 @@ export function shown(value: unknown, field?: PropertyKey): string {
   }
 }
 
-/** In quotes; what is long is cut, and so is what stands before an at sign or behind a question mark: passwords do. */
-export function quoted(text: string): string {
-  const open = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1…@').replace(/\?.+$/s, '?…');
-  return open.length > SHOWN_CHARACTERS ? `${JSON.stringify(open.slice(0, SHOWN_CHARACTERS))}…` : JSON.stringify(open);
+/** In quotes, and cut where it is long. */
+function quoted(text: string): string {
+  return text.length > SHOWN_CHARACTERS ? `${JSON.stringify(text.slice(0, SHOWN_CHARACTERS))}…` : JSON.stringify(text);
+}
+
+/** For what should be a host: without what stands before an at sign or behind a question mark, as passwords do. */
+export function quotedHost(text: string): string {
+  return quoted(text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1…@').replace(/\?.+$/s, '?…'));
 }
 
 export function lastPart(name: string): string {
