@@ -1,11 +1,14 @@
 /**
- * npm test [-- [--lane NAME]… [vitest's own arguments…]]: sets up what is missing, then runs the tests in every lane
- * that this host can do (scripts/lanes/lanes.mjs). With RINGFENCE_MUST_RUN=1 a lane that cannot run is a failure.
+ * npm test [-- [--lane NAME]… [--attack-table] [vitest's own arguments…]]: sets up what is missing, then runs the tests in
+ * every lane that this host can do (scripts/lanes/lanes.mjs). With RINGFENCE_MUST_RUN=1 a lane that cannot run is a failure.
+ * With --attack-table README gets the table of attacks, if every lane could run and nothing failed.
  */
+import { fileURLToPath } from 'node:url';
+
 import { setUpOrExit } from './setup.mjs';
 
 async function main() {
-  const { names, filters } = parse(process.argv.slice(2));
+  const { names, filters, writesTable } = parse(process.argv.slice(2));
   const inUml = names.length === 0 || names.some((name) => name.startsWith('uml'));
   await setUpOrExit({ apt: ['util-linux', 'stress-ng', 'iproute2', 'curl', 'openssl', 'python3', 'redis-server', 'redis-tools', 'chromium', 'libseccomp-dev', 'g++-aarch64-linux-gnu', 'binutils', 'qemu-user-static', ...(inUml ? ['user-mode-linux', 'e2fsprogs', 'kmod'] : [])] });
   // Not before: these need what was just set up.
@@ -18,7 +21,7 @@ async function main() {
   const unknown = names.filter((name) => !lanes.some((lane) => lane.name === name));
   if (unknown.length > 0) throw new Error(`no lane ${unknown.join(', ')}; there are ${lanes.map(({ name }) => name).join(', ')}`);
   const chosen = lanes.filter(({ name }) => names.length === 0 || names.includes(name));
-  if (chosen.some(({ elsewhere }) => elsewhere.length === 0)) installNodes(); // as who we are: a lane's user may not reach the registry
+  if (chosen.some(({ name }) => name.startsWith('host'))) installNodes();
   const signal = abortOnSignals();
   const results = [];
   for (const step of new Set(chosen.map((lane) => lane.step))) {
@@ -33,16 +36,27 @@ async function main() {
   });
   console.log(`\n${lines.join('\n')}`);
   process.exitCode ||= failed ? 1 : 0;
+  if (writesTable) await writeTable(results, { failed, complete: results.length === lanes.length && results.every(({ notRun }) => notRun === null) });
+}
+
+async function writeTable(results, { failed, complete }) {
+  const { attackTable, putIntoReadme } = await import('./lanes/attack-table.mjs');
+  const { lines, notHeld } = attackTable(results);
+  if (!failed && complete && notHeld.length === 0) return putIntoReadme(fileURLToPath(new URL('../README.md', import.meta.url)), lines);
+  console.error(`README keeps its table of attacks: ${[failed && 'a test failed', !complete && 'not every lane was run', notHeld.length > 0 && `not held: ${notHeld.join(', ')}`].filter(Boolean).join('; ')}`);
+  process.exitCode ||= 1;
 }
 
 function parse(args) {
   const names = [];
   const filters = [];
+  let writesTable = false;
   for (let at = 0; at < args.length; at += 1) {
     if (args[at] === '--lane') names.push(args[(at += 1)] ?? '');
+    else if (args[at] === '--attack-table') writesTable = true;
     else filters.push(args[at]);
   }
-  return { names, filters };
+  return { names, filters, writesTable };
 }
 
 /** @returns {Promise<import('./lanes/summary.mjs').LaneResult>} */

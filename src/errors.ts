@@ -82,7 +82,7 @@ export const httpStatusByRefusal = {
 export const hints = {
   'command-not-found': 'give an absolute path, or a PATH in env that has the command',
   'command-not-executable': 'give a program of this architecture, or a script with a #! line, that everyone may execute ("chmod 755")',
-  'interpreter-not-found': 'its #! interpreter or dynamic loader is not in the sandbox: add the directory it lies in to filesystem.read',
+  'interpreter-not-found': 'its #! interpreter or dynamic loader is not in the sandbox: add the directory it lies in to filesystem.read, or, if it is a script with CRLF line ends, save it with LF',
   'arguments-too-long': 'args and env together must fit into 2 MiB, each of them into 128 KiB: use stdin or a file',
   'working-directory-unusable': 'give a cwd that the guest may enter, or none',
   'path-not-found': 'the path was removed or replaced by a symbolic link after it was checked: leave granted paths alone while runs start',

@@ -275,38 +275,58 @@ Fd OpenPackets(WatchProgram program, int buffer) {
   return fd;
 }
 
+// Sockets for the host. One that could not be opened leaves its errno.
+class Sockets {
+ public:
+  bool Add(Fd fd, const char* what) {
+    if (!fd.valid()) return Fail(Stage::kEgress, errno, "socket", what);
+    numbers_[count_] = fd.get();
+    owned_[count_++] = static_cast<Fd&&>(fd);
+    return true;
+  }
+
+  bool Send(bool hasIpv6) {
+    Record record{};
+    record.kind = static_cast<uint32_t>(RecordKind::kSockets);
+    record.stage = static_cast<uint32_t>(Stage::kEgress);
+    record.waitStatus = hasIpv6 ? 1 : 0;
+    if (!SendDescriptors(record, numbers_, count_)) return Fail(Stage::kEgress, errno, "sendmsg", "sockets");
+    return true;
+  }
+
+ private:
+  Fd owned_[4 + 2 * kMaxPorts];
+  int numbers_[4 + 2 * kMaxPorts];
+  int count_ = 0;
+};
+
 } // namespace
 
 bool OpenEgress(const Plan& plan) {
   bool hasIpv6 = false;
   if (!AddRoutes(&hasIpv6)) return false;
-  Fd owned[4 + 2 * kMaxPorts];
-  int numbers[4 + 2 * kMaxPorts];
-  int count = 0;
-  const auto add = [&](Fd fd, const char* what) {
-    if (!fd.valid()) return Fail(Stage::kEgress, errno, "socket", what);
-    numbers[count] = fd.get();
-    owned[count++] = static_cast<Fd&&>(fd);
-    return true;
-  };
-  if (!add(OpenDnsUdp(), "udp 127.0.0.1:53")) return false;
-  if (!add(OpenListener(AF_INET, INADDR_LOOPBACK, kDnsPort), "tcp 127.0.0.1:53")) return false;
-  if (!add(OpenPackets(WatchRefused(plan), kWatchBuffer), "packet")) return false;
-  if (!add(OpenPackets(CountBegun(plan), 0), "packet")) return false;
+  Sockets sockets;
+  if (!sockets.Add(OpenDnsUdp(), "udp 127.0.0.1:53")) return false;
+  if (!sockets.Add(OpenListener(AF_INET, INADDR_LOOPBACK, kDnsPort), "tcp 127.0.0.1:53")) return false;
+  if (!sockets.Add(OpenPackets(WatchRefused(plan), kWatchBuffer), "packet")) return false;
+  if (!sockets.Add(OpenPackets(CountBegun(plan), 0), "packet")) return false;
   for (uint32_t i = 0; i < plan.portCount; i++) {
     const ListenPort& port = plan.ports[i];
-    if (port.ipv4 && !add(OpenListener(AF_INET, INADDR_ANY, port.number), "tcp 0.0.0.0")) return false;
+    if (port.ipv4 && !sockets.Add(OpenListener(AF_INET, INADDR_ANY, port.number), "tcp 0.0.0.0")) return false;
   }
   for (uint32_t i = 0; hasIpv6 && i < plan.portCount; i++) {
     const ListenPort& port = plan.ports[i];
-    if (port.ipv6 && !add(OpenListener(AF_INET6, 0, port.number), "tcp [::]")) return false;
+    if (port.ipv6 && !sockets.Add(OpenListener(AF_INET6, 0, port.number), "tcp [::]")) return false;
   }
-  Record record{};
-  record.kind = static_cast<uint32_t>(RecordKind::kSockets);
-  record.stage = static_cast<uint32_t>(Stage::kEgress);
-  record.waitStatus = hasIpv6 ? 1 : 0;
-  if (!SendDescriptors(record, numbers, count)) return Fail(Stage::kEgress, errno, "sendmsg", "sockets");
-  return true;
+  return sockets.Send(hasIpv6);
+}
+
+bool OpenListeners(const Plan& plan) {
+  Sockets sockets;
+  for (uint32_t i = 0; i < plan.portCount; i++) {
+    if (!sockets.Add(OpenListener(AF_INET, INADDR_LOOPBACK, plan.ports[i].number), "tcp 127.0.0.1")) return false;
+  }
+  return sockets.Send(false);
 }
 
 } // namespace ringfence

@@ -8,4 +8,7 @@ namespace ringfence {
 // Needs loopback up and CAP_NET_ADMIN, CAP_NET_RAW and CAP_NET_BIND_SERVICE over the network namespace.
 bool OpenEgress(const Plan& plan);
 
+// The plan's ports on 127.0.0.1 and nothing else, for a guest without an allowlist that somebody attends to.
+bool OpenListeners(const Plan& plan);
+
 } // namespace ringfence

@@ -29,6 +29,8 @@ bool Limit(__rlimit_resource resource, uint64_t soft, uint64_t hard, const char*
 bool ApplyResourceLimits(const Plan& plan) {
   // 1 and not 0: the kernel starts a core_pattern handler, as the machine's root, with a limit of 0 too (core(5)).
   if (!Limit(RLIMIT_CORE, 1, 1, "core")) return false;
+  // Counted up the chain of user namespaces too: once they are used up, timers of the host's account cannot be made.
+  if (!Limit(RLIMIT_SIGPENDING, 1024, 1024, "sigpending")) return false;
   // What the host may do to the machine's scheduler is not for the guest.
   if (!Limit(RLIMIT_NICE, 0, 0, "nice") || !Limit(RLIMIT_RTPRIO, 0, 0, "rtprio")) return false;
   if (plan.openFiles != kUnlimited && !Limit(RLIMIT_NOFILE, plan.openFiles, plan.openFiles, "nofile")) return false;

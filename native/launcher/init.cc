@@ -100,6 +100,7 @@ bool SetUp(const Plan& plan, Sources* sources, bool sourcesPinned, int launcher,
   if (!SetHostname(plan)) return false;
   if (plan.has(kNetworkNamespace) && !BringLoopbackUp()) return false;
   if (plan.has(kEgress) && !OpenEgress(plan)) return false;
+  if (!plan.has(kEgress) && plan.portCount > 0 && !OpenListeners(plan)) return false;
   if (!BuildSandbox(plan, sources, fences)) return false;
   if (!ReceiveGo(launcher, &go)) return false;
   *fences |= go.fences;

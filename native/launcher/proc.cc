@@ -70,6 +70,20 @@ bool ForbidNesting(int proc) {
   return true;
 }
 
+// inotify is counted up the chain of user namespaces: what a guest holds is held by the account that made this one too, root
+// itself under a root host, whose daemons could watch nothing any more. By default an account has 128 instances.
+bool LimitWatching(int proc) {
+  constexpr struct {
+    const char* count;
+    const char* most;
+  } kCounts[] = {{"sys/user/max_inotify_instances", "16"}, {"sys/user/max_inotify_watches", "16384"}};
+  for (const auto& [count, most] : kCounts) {
+    const int error = WriteControl(proc, count, most);
+    if (error != 0 && error != ENOENT) return Fail(Stage::kProc, error, "write", count); // ENOENT: a kernel without inotify
+  }
+  return true;
+}
+
 // Only a /proc of this pid namespace calls this process 1.
 bool ShowsOwnNamespace(int proc) {
   char self[16];
@@ -91,7 +105,7 @@ bool MountProc(const Plan& plan, const Root& root, bool* mounted) {
   }
   if (Attach(proc.get(), target.get()) != 0) return Fail(Stage::kProc, errno, "move_mount", "/proc");
   if (!ShowsOwnNamespace(proc.get())) return Fail(Stage::kProc, ESRCH, "read back", "/proc/self");
-  if (plan.has(kUserNamespace) && !ForbidNesting(proc.get())) return false;
+  if (plan.has(kUserNamespace) && (!ForbidNesting(proc.get()) || !LimitWatching(proc.get()))) return false;
   if (!MakeReadOnly(proc.get(), "sys")) return false;
   if (!Mask(root, proc.get())) return false;
   *mounted = true;

@@ -22,10 +22,10 @@ enum class Stage : uint32_t {
 // u64 memoryBytes, pids, cpuQuotaUs, cpuTimeMs, openFiles, fileSizeBytes, scratchBytes, scratchInodes, deadlineMs,
 // u32 cgroupVersion, string cgroupName, u32 n, n * { u32 controllers, string parentDirectory },
 // string executable, string cwd, string hostname, u32 n, n * string argv, u32 n, n * string env,
-// u32 n, n * u32 port and PortFamily (kEgress), u32 filter, string program (kOwnFilter: struct sock_filter[]; else empty),
+// u32 n, n * u32 port and PortFamily, u32 filter, string program (kOwnFilter: struct sock_filter[]; else empty),
 // u32 n, n * { u32 kind, u32 flags, u32 mode, string path, string source }.
 constexpr uint32_t kPlanMagic = 0x31464752; // "RGF1"
-constexpr uint32_t kPlanVersion = 3;
+constexpr uint32_t kPlanVersion = 4;
 constexpr uint64_t kUnlimited = 0; // for every limit of the plan
 
 enum PlanFlag : uint32_t {
@@ -40,7 +40,7 @@ enum PlanFlag : uint32_t {
   kLandlock = 1u << 9,            // where the kernel has it; without a mount namespace the mounts are its rules on the host's paths
   kLandlockNoTcp = 1u << 10,      // no TCP at all, by ABI 4
   kLandlockNoAbstract = 1u << 11, // no abstract unix socket of anybody else, by ABI 6
-  kEgress = 1u << 8,       // loopback answers for every address; sockets for the plan's ports go to the host
+  kEgress = 1u << 8,       // loopback answers for every address, and there is DNS; without it the plan's ports are on 127.0.0.1
   kProcOptional = 1u << 7, // carry on without /proc where the kernel refuses a fresh one (never the host's)
 };
 

@@ -36,7 +36,7 @@ export async function runAsOrdinaryUser({ filters, signal }) {
       mkdirSync(each);
       chownSync(each, ordinaryUid, ordinaryUid);
     }
-    await copyTree({ directory: project, uid: ordinaryUid, signal, more: ['build/nodes'] });
+    await copyTree({ directory: project, uid: ordinaryUid, signal });
     cgroups = delegateCgroups(ordinaryUid);
     const join = 'while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs" || exit 1; shift; done; shift; exec "$@"';
     const command = [...become, '--pdeathsig', 'KILL', ...vitestCommand({ project, journal, filters })];

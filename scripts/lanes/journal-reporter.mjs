@@ -1,7 +1,7 @@
 /**
  * A vitest reporter that writes each test down as it happens, for vitest.mjs to read: what was found so far is known even
  * when the run is killed. Give it the file as --outputFile.journal. One JSON document a line:
- * `{ begun: name }`, `{ name, status, reason, retries? }` and, last, `{ ended: true }`.
+ * `{ begun: name }`, `{ name, status, reason, retries?, attack? }` and, last, `{ ended: true }`.
  */
 import { fsyncSync, openSync, writeSync } from 'node:fs';
 
@@ -21,7 +21,8 @@ export default class JournalReporter {
     const status = state === 'passed' || state === 'failed' ? state : 'skipped';
     const reason = test.meta().skipReason ?? note ?? (test.options.mode === 'todo' ? 'to do' : '');
     const retries = status === 'passed' ? (test.diagnostic()?.retryCount ?? 0) : 0;
-    this.#write({ name: nameOf(test), status, reason: errors?.[0]?.message ?? reason, ...(retries > 0 && { retries }) });
+    const { attack } = test.meta(); // test/escape
+    this.#write({ name: nameOf(test), status, reason: errors?.[0]?.message ?? reason, ...(retries > 0 && { retries }), ...(attack && { attack }) });
   }
 
   // A hook outside any test, or the loading of the file: no test needs to have failed for it.

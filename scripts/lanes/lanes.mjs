@@ -36,15 +36,22 @@ const leftToTheHost = [
   'test/client/**',
   'test/egress/**',
   'test/guest/**',
+  'test/launcher/addon-hosts.test.ts',
+  'test/plan/**',
+  'test/run/network-toggle.test.ts',
+  'test/scripts/**',
   'test/seccomp/**',
   'test/service/**',
 ];
+
+// No account has a part in these.
+const leftToRoot = ['test/launcher/package.test.ts', 'test/plan/fuzz.test.ts', 'test/scripts/**', 'test/seccomp/**', 'test/service/page.test.ts'];
 
 /** @type {Lane[]} */
 export const lanes = [
   { name: 'host-root', step: 1, elsewhere: [], missing: () => (isRoot ? null : 'needs root'), run: runAsSelf },
   isRoot
-    ? { name: 'host-user', step: 2, elsewhere: [], missing: ordinaryUserMissing, run: runAsOrdinaryUser }
+    ? { name: 'host-user', step: 2, elsewhere: leftToRoot, missing: ordinaryUserMissing, run: runAsOrdinaryUser }
     : { name: 'host-user', step: 2, elsewhere: [], missing: () => null, run: runAsSelf },
   // One CPU each.
   { name: 'uml-root', step: 3, elsewhere: leftToTheHost, missing: umlMissing, run: (options) => runUml(options, false) },

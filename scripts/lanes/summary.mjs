@@ -1,3 +1,5 @@
+import { attackTable } from './attack-table.mjs';
+
 /** From the results of all lanes to what is printed at the end, and to the verdict. */
 
 /**
@@ -31,6 +33,7 @@ export function summarize(results, { mustRun, complete }) {
       ...section('Left to the other lanes', results.filter(({ elsewhere }) => elsewhere.length > 0).map(({ name, elsewhere }) => `${name}: ${elsewhere.join(' ')}`)),
       ...section('Skipped', [...skips].map(([name, where]) => `${name}: ${[...where].join('; ')}`)),
       ...section('Passed only when tried again', results.flatMap(({ name, tests }) => tests.filter(({ status, retries = 0 }) => status === 'passed' && retries > 0).map((test) => `${name}: ${test.name}: ${test.reason.split('\n')[0]}`))),
+      ...section('Attacks by class, and how many were held where', complete ? attackTable(results).lines : []),
       ...section('Failed tests', results.flatMap(({ name, tests }) => tests.filter(({ status }) => status === 'failed').map((test) => `${name}: ${test.name}`))),
       ...section('Other failures', problems),
       '',

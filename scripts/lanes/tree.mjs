@@ -11,12 +11,12 @@ export const ordinaryUid = process.getuid() === 0 ? 12345 : process.getuid();
 
 /**
  * Copies sources, dependencies and what was built of them into `directory`, which must exist; the owner becomes `uid`.
- * @param {{ directory: string, uid: number, signal?: AbortSignal, more?: string[] }} options `more`: what else of build/ is wanted
+ * @param {{ directory: string, uid: number, signal?: AbortSignal }} options
  */
-export async function copyTree({ directory, uid, signal, more = [] }) {
+export async function copyTree({ directory, uid, signal }) {
   const entries = readdirSync(projectRoot).filter((name) => !['.git', 'build', 'prebuilds'].includes(name));
   // The rest of what is built is big, and only needed to build or to pack.
-  const built = ['build/Release', 'build/fixtures', ...more].filter((name) => existsSync(path.join(projectRoot, name)));
+  const built = ['build/Release', 'build/fixtures'].filter((name) => existsSync(path.join(projectRoot, name)));
   mkdirSync(path.join(directory, 'build'));
   const copy = ['-a', '--reflink=auto', '--parents', '-t', directory, '--', ...entries, ...built];
   await execa('cp', copy, { cwd: projectRoot, cancelSignal: signal });

@@ -17,7 +17,8 @@ export function vitestCommand({ project, journal, filters, slow = false }) {
 }
 
 /**
- * @typedef {{ name: string, status: 'passed' | 'failed' | 'skipped', reason: string, retries?: number }} Test `name` is the same in all lanes
+ * @typedef {{ name: string, status: 'passed' | 'failed' | 'skipped', reason: string, retries?: number, attack?: import('./attack-table.mjs').Attack }} Test
+ *   `name` is the same in all lanes
  * @param {string} file where journal-reporter.mjs wrote
  * @returns {Test[]} of a run that was ended early, its unfinished tests are among the failed
  */

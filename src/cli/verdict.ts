@@ -17,7 +17,10 @@ function ending(result: SandboxResult, flags: RunFlags, canceledBy: NodeJS.Signa
     case 'exit':
       return ownEnd(result, flags);
     case 'timeout':
-      return [`timeout: still running after --timeout ${durationText(flags.timeout)}; allow more with --timeout ${durationText(2 * flags.timeout)}`];
+      return [
+        `timeout: still running after --timeout ${durationText(flags.timeout)}; allow more with --timeout ${durationText(2 * flags.timeout)}`,
+        ...processLimit(result, flags),
+      ];
     case 'out-of-memory': {
       const used = usage.peakMemoryBytes === null ? 'it needed more than' : `used ${mebibytesText(usage.peakMemoryBytes)} of`;
       return [`out of memory: ${used} --memory ${limitText(flags.memory)}; raise it with --memory ${limitText(2 * flags.memory)}`];
@@ -37,16 +40,20 @@ function ending(result: SandboxResult, flags: RunFlags, canceledBy: NodeJS.Signa
   }
 }
 
-/** A guest that failed at a limit seldom says so itself: Node aborts when it cannot start a thread. */
-function ownEnd({ exitCode, signal, usage }: SandboxResult, flags: RunFlags): string[] {
-  const lines: string[] = [];
-  const refused = usage.pidsRefused ?? 0;
-  if (exitCode !== 0 && refused > 0) {
-    const times = refused === 1 ? 'once' : `${refused} times`;
-    lines.push(`process limit: a new process or thread was refused ${times} at --pids ${flags.pids}; raise it with --pids ${2 * flags.pids}`);
-  }
+function ownEnd(result: SandboxResult, flags: RunFlags): string[] {
+  const { exitCode, signal } = result;
+  const lines = exitCode === 0 ? [] : processLimit(result, flags);
+  if (exitCode === 127) lines.push('exit 127, the command\'s own: a program that it starts is not in the sandbox; show its directory with --read, or run the program itself instead of a version manager\'s shim for it');
   if (signal !== null) lines.push(`the command died of ${signal}${SIGNAL_MEANING[signal] ?? ''}`);
   return lines;
+}
+
+/** A guest that fails at this limit seldom says so itself: Node aborts when it cannot start a thread, a shell waits for ever. */
+function processLimit({ usage }: SandboxResult, { pids }: RunFlags): string[] {
+  const refused = usage.pidsRefused ?? 0;
+  if (refused === 0) return [];
+  const times = refused === 1 ? 'once' : `${refused} times`;
+  return [`process limit: a new process or thread was refused ${times} at --pids ${pids}; raise it with --pids ${2 * pids}`];
 }
 
 const SIGNAL_MEANING: Readonly<Partial<Record<NodeJS.Signals, string>>> = {

@@ -10,7 +10,8 @@ import { checkRequest } from './request.js';
 import type { CheckedRequest, GuestRequest } from './request.js';
 import { findDeno } from './find-deno.js';
 import { nodeRuntime } from './runtime.js';
-import type { Runtime } from './runtime.js';
+import { mayUseNode } from './harness/timers.mjs';
+import type { Rehearsal, Runtime } from './runtime.js';
 import { denoRuntime } from './runtime-deno.js';
 import { WarmPool } from './pool.js';
 import { GuestSandbox } from './sandbox.js';
@@ -60,6 +61,7 @@ const BACKSTOP_MS = 1000;
 /** One that waits has no deadline yet; setTimeout knows no longer time. */
 const NEVER_MS = 2 ** 31 - 1;
 const LEARN_MS = 10_000;
+const MAX_SEARCHED = 16 * 1024;
 const DEFAULT_PROFILE: Profile = { memoryMb: 128, network: 'none', net: [], import: [] };
 
 class SandboxExecutor implements Executor {
@@ -83,8 +85,8 @@ class SandboxExecutor implements Executor {
     // An empty variable is an absent one.
     this.#brokerUrl = brokerUrl ?? (process.env['SANDBOX_BROKER_URL'] || undefined);
     this.#network = network;
-    this.#pool = new WarmPool({ size: warm, start: (profile) => this.#start(profile, NEVER_MS, true) });
-    this.#pool.keep(DEFAULT_PROFILE);
+    this.#pool = new WarmPool({ size: warm, start: (profile, rehearsal) => this.#start(profile, NEVER_MS, rehearsal) });
+    this.#pool.keep(DEFAULT_PROFILE, 'plain');
     if (warm > 0) this.#stripper?.prepare();
   }
 
@@ -136,11 +138,11 @@ class SandboxExecutor implements Executor {
     const source = this.#stripper === null ? { code: request.source } : this.#stripper.strip(request.source);
     const warm = this.#pool.take(profile);
     this.#counts[warm === null ? 'coldStarts' : 'warmHits']++;
-    const sandbox = warm ?? this.#start(profile, request.timeoutMs + BACKSTOP_MS, false);
+    const sandbox = warm ?? this.#start(profile, request.timeoutMs + BACKSTOP_MS, 'none');
     this.#pool.guestRuns(1);
     const run = new GuestRun({ request, source, sandbox, host: this.#host, startedAt });
     const unsubscribe = this.#host.aborts.subscribe(this.#closing.signal, () => run.cancel());
-    this.#pool.keep(profile);
+    this.#pool.keep(profile, rehearsalFor(request.source));
     return run.answer.finally(() => {
       unsubscribe();
       this.#pool.guestRuns(-1);
@@ -152,7 +154,7 @@ class SandboxExecutor implements Executor {
     return runnerOf(this.#host)({ command: '/bin/true', args: [], timeoutMs: LEARN_MS, isolation: 'best-effort' });
   }
 
-  #start(profile: Profile, backstopMs: number, rehearse: boolean): GuestSandbox {
+  #start(profile: Profile, backstopMs: number, rehearse: Rehearsal): GuestSandbox {
     const sandbox = new GuestSandbox({
       host: this.#host,
       runtime: this.#runtime,
@@ -166,4 +168,9 @@ class SandboxExecutor implements Executor {
     void sandbox.result.finally(() => this.#counts.live--);
     return sandbox;
   }
+}
+
+/** Functions like the last one are to come. A long source is not searched on the event loop. */
+function rehearsalFor(source: string): Rehearsal {
+  return source.length > MAX_SEARCHED || mayUseNode(source) ? 'node' : 'plain';
 }

@@ -1,11 +1,12 @@
 import { availableParallelism } from 'node:os';
 
+import type { Rehearsal } from './runtime.js';
 import type { GuestSandbox, Profile } from './sandbox.js';
 
 export interface PoolOptions {
   /** Sandboxes to keep for each profile. */
   size: number;
-  start(profile: Profile): GuestSandbox;
+  start(profile: Profile, rehearsal: Rehearsal): GuestSandbox;
   /** Processors that sandboxes may be started on while guests run. Default: those of this machine. */
   processors?: number;
 }
@@ -13,6 +14,7 @@ export interface PoolOptions {
 /** Sandboxes of one profile that nobody has used. */
 interface Shelf {
   profile: Profile;
+  rehearsal: Rehearsal;
   waiting: Set<GuestSandbox>;
 }
 
@@ -44,11 +46,11 @@ export class WarmPool {
     return [...this.#shelves.values()].reduce((sum, { waiting }) => sum + waiting.size, 0);
   }
 
-  /** Keeps sandboxes of this profile from now on. */
-  keep(profile: Profile): void {
+  /** Keeps sandboxes of this profile from now on; new ones rehearse so. */
+  keep(profile: Profile, rehearsal: Rehearsal): void {
     if (this.#closed || this.#options.size === 0) return;
     const key = keyOf(profile);
-    const shelf = this.#shelves.get(key) ?? { profile, waiting: new Set() };
+    const shelf = { profile, rehearsal, waiting: this.#shelves.get(key)?.waiting ?? new Set() };
     this.#shelves.delete(key);
     this.#shelves.set(key, shelf);
     for (const [oldest, { waiting }] of this.#shelves) {
@@ -95,8 +97,8 @@ export class WarmPool {
     if (shelf !== undefined) this.#start(shelf);
   }
 
-  #start({ profile, waiting }: Shelf): void {
-    const sandbox = this.#options.start(profile);
+  #start({ profile, rehearsal, waiting }: Shelf): void {
+    const sandbox = this.#options.start(profile, rehearsal);
     this.#starting = sandbox;
     waiting.add(sandbox);
     void sandbox.ready.then(() => {

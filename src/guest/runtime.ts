@@ -20,6 +20,9 @@ export interface Runtime {
   args(setting: Setting): string[];
 }
 
+/** What the runtime loads before it says to be ready: nothing, what every function needs, or Node's part of Deno too. */
+export type Rehearsal = 'none' | 'plain' | 'node';
+
 export interface Setting {
   memoryMb: number;
   /** `host:port` */
@@ -27,8 +30,7 @@ export interface Setting {
   import: readonly string[];
   /** Where the channel is, on the sandbox's loopback. */
   port: number;
-  /** Load what functions need before saying to be ready. */
-  rehearse: boolean;
+  rehearse: Rehearsal;
   /** The channel is among others': say the password that standard input holds. */
   password: boolean;
 }
@@ -51,7 +53,9 @@ export function nodeRuntime(command: string): Runtime {
   };
 }
 
+const REHEARSALS: Record<Rehearsal, string[]> = { none: [], plain: ['rehearse'], node: ['rehearse-node'] };
+
 /** What the harness is told on its command line. */
 export function harnessArgs({ port, rehearse, password }: Setting): string[] {
-  return [String(port), ...(rehearse ? ['rehearse'] : []), ...(password ? ['password'] : [])];
+  return [String(port), ...REHEARSALS[rehearse], ...(password ? ['password'] : [])];
 }

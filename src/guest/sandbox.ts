@@ -12,7 +12,7 @@ import type { Attendant, RunControl } from '../run/attendant.js';
 import { Channel } from './channel.js';
 import type { ChannelEvents } from './channel.js';
 import type { Envelope, Reply } from './messages.js';
-import type { Runtime } from './runtime.js';
+import type { Rehearsal, Runtime } from './runtime.js';
 
 /** What a sandbox is made for, before its function is known. */
 export interface Profile {
@@ -31,8 +31,8 @@ export interface SandboxSetup {
   isolation: 'strict' | 'best-effort';
   /** Milliseconds after which the launcher ends the sandbox by itself, should this process be stuck. */
   backstopMs: number;
-  /** The runtime loads what functions need before it is ready: for a sandbox that has time for that. */
-  rehearse: boolean;
+  /** For a sandbox that has time for that. */
+  rehearse: Rehearsal;
   /** The sandbox has no network of its own, but the machine's. */
   sharesNetwork: boolean;
 }

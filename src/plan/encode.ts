@@ -2,7 +2,7 @@ import type { Controller, Mount, Plan } from './plan.js';
 
 // The layout is that of native/shared/protocol.h; test/plan/encode.test.ts reads it back by that description.
 const MAGIC = 0x31464752;
-const VERSION = 3;
+const VERSION = 4;
 
 const NAMESPACE_BITS = { user: 1, mount: 2, pid: 4, network: 8, ipc: 16, uts: 32, cgroup: 64 } as const;
 const PROC_OPTIONAL = 128;
@@ -60,9 +60,8 @@ export function encodePlan(plan: Plan): Uint8Array {
   writer.u32(plan.argv.length, 'argv');
   for (let index = 0; index < plan.argv.length; index++) writer.text(plan.argv[index] ?? '', index === 0 ? 'command' : `args[${index - 1}]`);
   writeEnvironment(writer, plan.env);
-  const ports = plan.egressPorts ?? [];
-  writer.u32(ports.length, 'egressPorts');
-  for (const { port, ipv4, ipv6 } of ports) writer.u32(port | (ipv4 ? PORT_IPV4 : 0) | (ipv6 ? PORT_IPV6 : 0), 'egressPorts');
+  writer.u32(plan.egressPorts.length, 'egressPorts');
+  for (const { port, ipv4, ipv6 } of plan.egressPorts) writer.u32(port | (ipv4 ? PORT_IPV4 : 0) | (ipv6 ? PORT_IPV6 : 0), 'egressPorts');
   const { filter } = plan;
   writer.u32(typeof filter === 'string' ? FILTERS[filter] : OWN_FILTER, 'filter');
   writer.blob(typeof filter === 'string' ? new Uint8Array() : filter.program);
@@ -107,7 +106,7 @@ function mountSource(mount: Mount): string {
 }
 
 function flagsOf(plan: Plan): number {
-  let flags = (plan.procOptional ? PROC_OPTIONAL : 0) | (plan.egressPorts === null ? 0 : EGRESS) | (plan.hasGrants ? HAS_GRANTS : 0);
+  let flags = (plan.procOptional ? PROC_OPTIONAL : 0) | (plan.hasAllowlist ? EGRESS : 0) | (plan.hasGrants ? HAS_GRANTS : 0);
   if (plan.landlock !== null) {
     const { tcp, abstractSockets } = plan.landlock;
     flags |= LANDLOCK | (tcp ? 0 : LANDLOCK_NO_TCP) | (abstractSockets ? 0 : LANDLOCK_NO_ABSTRACT);
@@ -132,7 +131,7 @@ function estimate(plan: Plan): number {
     characters += mount.path.length + mountSource(mount).length;
     strings += 5;
   }
-  const fixed = 256 + 4 * (plan.egressPorts?.length ?? 0) + (typeof plan.filter === 'string' ? 0 : plan.filter.program.length);
+  const fixed = 256 + 4 * plan.egressPorts.length + (typeof plan.filter === 'string' ? 0 : plan.filter.program.length);
   return fixed + strings * 5 + characters * 3;
 }
 

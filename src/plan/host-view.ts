@@ -10,6 +10,8 @@ import type { Scratch } from './scratch.js';
 export interface HostScratch extends Scratch {
   /** Real directories, parents first: made before the launch, the guest's own, and removed with all that is in them. */
   made: string[];
+  /** The directory of all but the working directory. */
+  root: string;
 }
 
 /**
@@ -37,7 +39,7 @@ export async function planHostScratch(
   // Git takes a file that it may not read for an error, unless it is not to look.
   env['GIT_CONFIG_NOSYSTEM'] ??= '1';
   const directories = (ownedCwd === null ? [root] : [ownedCwd, root]).map((path) => ({ path, mode: 0o700 }));
-  return { directories, links: new Map(), ownedCwd, made };
+  return { directories, links: new Map(), ownedCwd, made, root };
 }
 
 async function isGranted(path: string | undefined, grants: readonly Grant[]): Promise<boolean> {

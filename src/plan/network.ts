@@ -24,9 +24,9 @@ export function isNetworkFenceOff(hostEnv: Environment): boolean {
   return hostEnv['SANDBOX_DISABLE_NETNS_FIREWALL'] === '1';
 }
 
-/** Ports that the launcher listens on, for an allowlist and for the run's attendant; null without either. */
-export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean, attended: number | null = null): EgressPort[] | null {
-  if (!ownNetwork || (typeof network === 'string' && attended === null)) return null;
+/** Ports that the launcher listens on, for an allowlist and for the run's attendant. */
+export function planEgressPorts(network: RunOptions['network'], ownNetwork: boolean, attended: number | null = null): EgressPort[] {
+  if (!ownNetwork) return [];
   const allowed = typeof network === 'string' ? { ipv4: [], ipv6: [] } : network.ports;
   const ipv4 = attended === null ? allowed.ipv4 : [...allowed.ipv4, attended];
   const { ipv6 } = allowed;

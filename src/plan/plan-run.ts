@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 
 import type { HostFacts } from '../host/facts.js';
 import type { RunOptions } from '../run/options.js';
@@ -19,6 +20,7 @@ import { needsIdMap, planIdentity } from './identity.js';
 import { planLimits } from './limits.js';
 import { HOSTNAME, hasOwnNetwork, isNetworkFenceOff, planEgressPorts, planNameFiles } from './network.js';
 import type { Identity, Mount, Namespaces, Plan } from './plan.js';
+import { nameOf } from './paths.js';
 import { realPathOf } from './real-path.js';
 import { planFilter } from './filter.js';
 import { planLandlock } from './landlock.js';
@@ -32,10 +34,15 @@ export type PlanOptions = Pick<
   'seccomp' | 'command' | 'args' | 'cwd' | 'cwdReadOnly' | 'env' | 'nodeHeapMb' | 'timeoutMs' | 'gracePeriodMs' | 'network' | 'filesystem' | 'limits'
 >;
 
+export interface MadeUpFile {
+  path: string;
+  content: string;
+}
+
 /** What a run has that no caller of runSandboxed can ask for. */
 export interface Service {
-  /** Files of the sandbox alone, readable by all. */
-  files: readonly { path: string; content: string }[];
+  /** Files of the sandbox alone, readable by all. Where there is no mount namespace they lie elsewhere, and `args` with them. */
+  files: readonly MadeUpFile[];
   /** A port of the sandbox's loopback that the host answers on, besides those of an allowlist. */
   port: number;
 }
@@ -52,6 +59,8 @@ export interface PlannedRun {
    * owned by `plan.identity.outsideUid`), and removes them.
    */
   hostDirectories: readonly string[];
+  /** Files to make in them. */
+  hostFiles: readonly MadeUpFile[];
   nodeHeapMbApplied: number | null;
 }
 
@@ -85,14 +94,18 @@ export async function planRun(
   const executable = await findExecutable(options.command, env['PATH'], facts.base);
   const ownsCwd = granted.cwd === null;
   const hostTmpdir = resolve(tmpdir());
-  const { made, ...scratch } = namespaces.mount
-    ? { ...(await planScratch({ base: facts.base, home: env['HOME'], tmpdir: env['TMPDIR'], hostTmpdir, grants, ownsCwd })), made: [] }
+  const { made, root, ...scratch } = namespaces.mount
+    ? { ...(await planScratch({ base: facts.base, home: env['HOME'], tmpdir: env['TMPDIR'], hostTmpdir, grants, ownsCwd })), made: [], root: null }
     : await planHostScratch(env, grants, await realPathOf(hostTmpdir), ownsCwd);
   if (!namespaces.mount) refuseReadOnlyInWritable(grants);
   const egressPorts = planEgressPorts(options.network, namespaces.network, service?.port ?? null);
-  const hasAllowlist = egressPorts !== null && typeof options.network !== 'string';
-  const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist, files: service?.files ?? [] };
+  const hasAllowlist = namespaces.network && typeof options.network !== 'string';
+  const files = service?.files ?? [];
+  const moved = new Map(root === null ? [] : files.map(({ path }) => [path, `${root}/${nameOf(path)}`]));
+  const view: View = { env, grants, executable, scratch, identity, namespaces, hasAllowlist, files };
   const cwd = granted.cwd?.real ?? scratch.ownedCwd ?? '/';
+  // The caller's event loop gets a turn about half-way.
+  await turn();
   const landlock = withTcp(service !== null, planLandlock(options, namespaces.network, dropped, isNetworkFenceOff(process.env)));
   const plan: Plan = {
     namespaces,
@@ -104,8 +117,9 @@ export async function planRun(
     executable: executable.path,
     cwd,
     hostname: HOSTNAME,
-    argv: [options.command, ...options.args],
+    argv: [options.command, ...options.args.map((arg) => moved.get(arg) ?? arg)],
     env,
+    hasAllowlist,
     egressPorts,
     // An attendant is on the other end of a TCP connection.
     filter: await planFilter(options, facts.profiles, namespaces, dropped, isNetworkFenceOff(process.env) || service !== null),
@@ -114,14 +128,15 @@ export async function planRun(
     // Without a mount namespace they are the rules of Landlock.
     mounts: namespaces.mount || landlock !== null ? await planMounts(view, facts, dropped) : [],
   };
-  return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: ownsCwd, hostDirectories: made, nodeHeapMbApplied };
+  const hostFiles = root === null ? [] : files.map(({ path, content }) => ({ path: moved.get(path) ?? path, content }));
+  return { plan, encoded: encodePlan(plan), cwd, cwdOwnedBySandbox: ownsCwd, hostDirectories: made, hostFiles, nodeHeapMbApplied };
 }
 
 function withTcp(wanted: boolean, landlock: Plan['landlock']): Plan['landlock'] {
   return wanted && landlock !== null ? { ...landlock, tcp: true } : landlock;
 }
 
-function madeUpFile({ path, content }: Service['files'][number]): Mount {
+function madeUpFile({ path, content }: MadeUpFile): Mount {
   return { kind: 'file', path, mode: 0o444, content };
 }
 

@@ -13,8 +13,10 @@ export interface Plan {
   /** argv[0] included. */
   argv: string[];
   env: Record<string, string>;
-  /** Ports that an allowlisted network listens on, in the sandbox's network namespace; null: no allowlist. */
-  egressPorts: EgressPort[] | null;
+  /** The network namespace answers for every address and has a resolver. */
+  hasAllowlist: boolean;
+  /** Ports in the sandbox's network namespace that the host listens on; without an allowlist on 127.0.0.1 only. */
+  egressPorts: EgressPort[];
   filter: SystemCallFilter;
   /** null: without, even where the kernel has it. */
   landlock: PlanLandlock | null;

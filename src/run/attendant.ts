@@ -15,14 +15,13 @@ export interface RunControl {
   finish(): void;
 }
 
-/** Two for DNS, and the two that see packets. */
+/** With an allowlist: two for DNS, and the two that see packets. */
 const BEFORE_LISTENERS = 4;
 
 /** Gives an attendant its listener out of the launcher's sockets (native/shared/protocol.h), and gives back the others. */
 export function takeListener(descriptors: readonly number[], network: RunOptions['network'], attendant: Attendant): number[] {
-  const allowed = typeof network === 'string' ? [] : network.ports.ipv4;
   // In the order of the plan's ports, which is ascending.
-  const index = BEFORE_LISTENERS + allowed.filter((port) => port < attendant.port).length;
+  const index = typeof network === 'string' ? 0 : BEFORE_LISTENERS + network.ports.ipv4.filter((port) => port < attendant.port).length;
   const own = descriptors[index];
   if (own !== undefined) attendant.onListener(own);
   return descriptors.filter((descriptor) => descriptor !== own);

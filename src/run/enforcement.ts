@@ -101,7 +101,7 @@ function mechanismOf(fence: Fence, options: RunOptions, plan: Plan, { landlockAb
     case 'filesystem':
       return 'mntns, pivot_root';
     case 'network':
-      return plan.egressPorts === null || typeof options.network === 'string' ? 'netns' : 'netns, allowlist';
+      return plan.hasAllowlist ? 'netns, allowlist' : 'netns';
     case 'pids':
       return `pidns, ${cgroup}`;
     case 'memory':

@@ -1,4 +1,4 @@
-import { chown, mkdir, rm } from 'node:fs/promises';
+import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -10,12 +10,13 @@ import type { PlannedRun } from '../plan/plan-run.js';
  * Makes the scratch directories of a run without a mount namespace, real ones on the host: everywhere else they exist inside
  * the sandbox only.
  */
-export async function makeHostDirectories({ plan, hostDirectories }: PlannedRun): Promise<void> {
+export async function makeHostDirectories({ plan, hostDirectories, hostFiles }: PlannedRun): Promise<void> {
   const { outsideUid, outsideGid } = plan.identity;
   for (const directory of hostDirectories) {
     await mkdir(directory, { mode: 0o700 });
     if (outsideUid !== process.geteuid?.()) await chown(directory, outsideUid, outsideGid);
   }
+  for (const { path, content } of hostFiles) await writeFile(path, content, { mode: 0o444, flag: 'wx' });
 }
 
 /** Removes them, with whatever the guest has left there. */

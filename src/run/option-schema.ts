@@ -153,8 +153,9 @@ function optionalInteger(max: number) {
     .transform((value) => value ?? null);
 }
 
+/** A Map, say, has its entries elsewhere: taken for an object it would be empty, in silence. */
 function isRecord(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return Object.prototype.toString.call(value) === '[object Object]';
 }
 
 function isStdin(value: unknown): boolean {

@@ -103,7 +103,7 @@ async function launchPlanned(
       native: native(),
       launcher: locateLauncher(),
       plan: planned.encoded,
-      hasAllowlist: planned.plan.egressPorts !== null,
+      hasAllowlist: planned.plan.hasAllowlist,
       options,
       aborts: host.aborts,
       attendant,

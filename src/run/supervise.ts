@@ -1,26 +1,20 @@
-import type { Socket } from 'node:net';
-
 import type { EgressLog } from '../egress/serve-sandbox.js';
 import { closeAll } from '../launcher/descriptors.js';
 import { launch } from '../launcher/launch.js';
-import type { GuestStreams, LauncherExit, RunningLaunch } from '../launcher/launch.js';
+import type { LauncherExit, RunningLaunch } from '../launcher/launch.js';
 import type { Native } from '../launcher/native.js';
 import { RecordError } from '../launcher/records.js';
 import type { EndedRecord, FailureRecord, FenceBit, LauncherRecord, ReadyRecord, SocketsRecord } from '../launcher/records.js';
 import type { AbortFan } from './abort.js';
-import { Capture } from './capture.js';
-import type { OnChunk } from './capture.js';
-import { drained } from './drain.js';
 import type { Attendant } from './attendant.js';
 import { takeListener } from './attendant.js';
 import { egressOf } from './egress.js';
 import type { RunEgress } from './egress.js';
 import type { Ending } from './ending.js';
+import { GuestStreams } from './guest-streams.js';
 import type { RunOptions } from './options.js';
 import { outcomeOf } from './outcome.js';
 import type { Outcome } from './result.js';
-import { feedStdin } from './stdin.js';
-import type { Feed } from './stdin.js';
 
 /** Long enough for a machine under load: a launcher that is killed leaves its cgroup to the host. */
 const PATIENCE_MS = 5000;
@@ -59,8 +53,7 @@ class Supervision {
   readonly #startedAt = performance.now();
   /** There from the end of `start` on; no event comes before. */
   #launch!: RunningLaunch;
-  #streams: GuestStreams | null = null;
-  #captures: { stdout: Capture; stderr: Capture } | null = null;
+  #streams!: GuestStreams;
   #unsubscribe: () => void = () => undefined;
   readonly #timers = new Set<NodeJS.Timeout>();
   #settle: (ending: Ending) => void = () => undefined;
@@ -74,9 +67,6 @@ class Supervision {
   #unserved: Error | null = null;
   readonly #egress: RunEgress | null;
   #thrown: { error: unknown } | null = null;
-  /** Why the streams could not be opened. */
-  #broken: { error: unknown } | null = null;
-  #feed: Feed | null = null;
   #stopping: 'no' | 'soft' | 'hard' = 'no';
   #exited = false;
 
@@ -107,7 +97,12 @@ class Supervision {
         onExit: (exit) => void this.#onExit(exit),
       },
     );
-    setImmediate(() => this.#open());
+    this.#streams = new GuestStreams({
+      launch: this.#launch,
+      options,
+      onOverflow: (outcome) => this.#kill(outcome),
+      onThrow: (error) => this.#onThrow(error),
+    });
     attendant?.onLaunch({ finish: () => this.#kill('exit') });
     // After a block of the event loop the timers come first: what the launcher said meanwhile must be heard before.
     if (attendant === null) this.#after(options.timeoutMs - this.#elapsed(), () => setImmediate(() => this.#stop('timeout')));
@@ -118,33 +113,6 @@ class Supervision {
 
   #elapsed(): number {
     return performance.now() - this.#startedAt;
-  }
-
-  /** The streams, in a turn of the event loop after that of the launch, unless a record comes first. */
-  #open(): void {
-    if (this.#streams !== null || this.#broken !== null) return;
-    const { options } = this.#input;
-    try {
-      this.#streams = this.#launch.openStreams();
-    } catch (error) {
-      this.#broken = { error };
-      return;
-    }
-    const { stdout, stderr } = this.#streams;
-    this.#captures = {
-      stdout: this.#capture(stdout, 'overflow-stdout', options.maxStdoutBytes, options.onStdout),
-      stderr: this.#capture(stderr, 'overflow-stderr', options.maxStderrBytes, options.onStderr),
-    };
-  }
-
-  #capture(stream: Socket, overflow: Outcome, maxBytes: number, onChunk: OnChunk | null): Capture {
-    return new Capture(stream, {
-      maxBytes,
-      keep: this.#input.options.keepOutput,
-      onChunk,
-      onOverflow: () => this.#kill(overflow),
-      onThrow: (error) => this.#onThrow(error),
-    });
   }
 
   #onThrow(error: unknown): void {
@@ -183,11 +151,7 @@ class Supervision {
       this.#launch.hangUp();
       return this.#onNonsense(new RecordError('ready, but no sockets of the allowlist'));
     }
-    this.#open();
-    const { stdin } = this.#input.options;
-    const pipe = this.#streams?.stdin ?? null;
-    // Not before: a launch that fails may be tried again, and a stream can be read only once.
-    if (stdin !== null && pipe !== null) this.#feed = feedStdin(pipe, stdin);
+    this.#streams.feed();
   }
 
   #onEnded(record: EndedRecord): void {
@@ -221,12 +185,8 @@ class Supervision {
     this.#after(gracePeriodMs, () => this.#kill(cause));
   }
 
-  /** Ends the wait for promises of onStdout and onStderr that are not settled. */
   #release(): void {
-    for (const capture of Object.values(this.#captures ?? {})) {
-      if (capture.isHeldUp) this.#outcome ??= 'canceled';
-      capture.release();
-    }
+    if (this.#streams.release()) this.#outcome ??= 'canceled';
   }
 
   #kill(cause: Outcome): void {
@@ -248,21 +208,18 @@ class Supervision {
     this.#exited = true;
     const wallMs = this.#elapsed();
     for (const timer of this.#timers) clearTimeout(timer);
-    this.#open();
-    this.#feed?.stop();
-    this.#streams?.stdin?.destroy();
+    const opened = this.#streams.open();
+    this.#streams.endInput();
     const served = this.#egress?.close(this.#outcome === null ? DRAIN_MS : 0);
-    if (this.#streams === null || this.#captures === null) {
+    if (opened === null) {
       this.#unsubscribe();
       await served;
-      return this.#fail(this.#broken?.error);
+      return this.#fail(this.#streams.failure);
     }
     if (this.#outcome !== null) this.#release();
-    await drained([this.#captures.stdout, this.#captures.stderr]);
+    await this.#streams.drain();
     this.#unsubscribe();
     const egress = (await served) ?? NO_EGRESS;
-    this.#streams.stdout.destroy();
-    this.#streams.stderr.destroy();
     this.#settle({
       // A launcher that ends without a word was killed, or is broken.
       outcome: this.#outcome ?? (this.#ended === null ? 'spawn-error' : 'exit'),
@@ -275,7 +232,8 @@ class Supervision {
       egress,
       exit,
       wallMs,
-      ...this.#captures,
+      stdout: opened.stdout,
+      stderr: opened.stderr,
       thrown: this.#thrown,
     });
   }

@@ -69,6 +69,11 @@ describe('one line says what happened, by what limit, and what to type', () => {
   });
 });
 
+it('an exit code of 127 is explained: a shell or a shim did not find what it starts', () => {
+  expect(said({ exitCode: 127 })[0]).toContain('is not in the sandbox');
+  expect(said({ exitCode: 126 })).toEqual([]);
+});
+
 describe('refused forks', () => {
   const usage = { ...clean.usage, pidsRefused: 7 };
   it('are named when the guest failed', () => {
@@ -76,6 +81,10 @@ describe('refused forks', () => {
       'process limit: a new process or thread was refused 7 times at --pids 64; raise it with --pids 128',
     ]);
     expect(said({ signal: 'SIGABRT', usage })[0]).toContain('process limit');
+  });
+  it('are named when it was still running at the deadline', () => {
+    expect(said({ outcome: 'timeout', usage })[1]).toContain('process limit');
+    expect(said({ outcome: 'timeout' })).toHaveLength(1);
   });
   it('are not worth a word when it did not', () => {
     expect(said({ exitCode: 0, usage })).toEqual([]);

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -10,6 +9,7 @@ import { belongsHere } from '../support/skip.js';
 import { attack, attackClass } from './support/attack.js';
 import type { Attempt, Guest, Options } from './support/attack.js';
 import { afterScript, outside, withCapabilities, withOptions } from './support/controls.js';
+import { denoPath } from './support/deno.js';
 import { randomWord } from './support/lab.js';
 import type { Lab } from './support/lab.js';
 
@@ -36,12 +36,6 @@ const hostNetwork = withOptions("network: 'host'", () => ({ network: 'host' }));
 const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((each) => each !== undefined && !each.internal && each.family === 'IPv4')?.address;
-
-function denoPath(): string {
-  const require = createRequire(createRequire(import.meta.url).resolve('deno/package.json'));
-  const name = process.arch === 'arm64' ? '@deno/linux-arm64-glibc' : '@deno/linux-x64-glibc';
-  return path.join(path.dirname(require.resolve(`${name}/package.json`)), 'deno');
-}
 
 /** Somebody of the host who wants to be served by the guest. */
 async function knock(port: number, isOver: () => boolean): Promise<void> {

@@ -36,6 +36,7 @@ const full: Plan = {
   hostname: 'ringfence',
   argv: ['node', '-e', '', 'line\nbreak', '💡'],
   env: { PATH: '/usr/bin', EMPTY: '', EQUALS: 'a=b' },
+  hasAllowlist: true,
   egressPorts: [{ port: 80, ipv4: true, ipv6: false }, { port: 443, ipv4: true, ipv6: true }, { port: 65535, ipv4: false, ipv6: true }],
   filter: { program: Uint8Array.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]) },
   landlock: { tcp: false, abstractSockets: false },
@@ -104,7 +105,7 @@ describe('encodePlan', () => {
     const read = decode(encodePlan(full));
     expect(read).toEqual({
       magic: 0x31464752,
-      version: 3,
+      version: 4,
       flags: 4095,
       ids: [1000, 1001, 0x70000001, 0xfffffffe],
       limits: [2n ** 40n + 7n, 64n, 50_000n, 1500n, 1024n, 0n, 2n ** 28n, 4096n, 17_000n],
@@ -148,7 +149,7 @@ describe('encodePlan', () => {
 
   it('uses the numbers of protocol.h', () => {
     expect(nativeValue('kPlanMagic')).toBe(0x31464752);
-    expect(nativeValue('kPlanVersion')).toBe(3);
+    expect(nativeValue('kPlanVersion')).toBe(4);
     expect(['kPortIpv4', 'kPortIpv6'].map(nativeValue)).toEqual([0x10000, 0x20000]);
     const flags = ['kUserNamespace', 'kMountNamespace', 'kPidNamespace', 'kNetworkNamespace', 'kIpcNamespace', 'kUtsNamespace', 'kCgroupNamespace', 'kProcOptional', 'kEgress'];
     expect(flags.map(nativeValue)).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256]);
@@ -164,7 +165,7 @@ describe('encodePlan', () => {
 
   it('sets one bit per namespace, and none for what is left out', () => {
     const none = { user: false, mount: false, pid: false, network: false, ipc: false, uts: false, cgroup: false };
-    const bare = { ...full, procOptional: false, egressPorts: null, landlock: null };
+    const bare = { ...full, procOptional: false, hasAllowlist: false, egressPorts: [], landlock: null };
     expect(decode(encodePlan({ ...bare, namespaces: none })).flags).toBe(0);
     expect(decode(encodePlan({ ...bare, namespaces: { ...none, network: true } })).flags).toBe(8);
   });
@@ -176,8 +177,8 @@ describe('encodePlan', () => {
   });
 
   it('tells an allowlist without ports, which has a resolver and nothing else, from none', () => {
-    expect(decode(encodePlan({ ...full, egressPorts: [] }))).toMatchObject({ flags: 4095, ports: [] });
-    expect(decode(encodePlan({ ...full, egressPorts: null }))).toMatchObject({ flags: 4095 - 256, ports: [] });
+    expect(decode(encodePlan({ ...full, hasAllowlist: true, egressPorts: [] }))).toMatchObject({ flags: 4095, ports: [] });
+    expect(decode(encodePlan({ ...full, hasAllowlist: false, egressPorts: [] }))).toMatchObject({ flags: 4095 - 256, ports: [] });
   });
 
   it.each([['none', 0], ['default', 1], ['no-inet', 2], ['no-namespaces', 4], ['no-namespaces-inet', 5]] as const)('writes no program with the filter %s', (filter, number) => {

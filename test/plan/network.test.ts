@@ -38,10 +38,15 @@ describe('planEgressPorts', () => {
     ]);
   });
 
-  it('is null without an allowlist, and where the network is shared', () => {
-    expect(planEgressPorts('none', true)).toBeNull();
-    expect(planEgressPorts('host', false)).toBeNull();
-    expect(planEgressPorts(allowlist, false)).toBeNull();
+  it('is empty without an allowlist, and where the network is shared', () => {
+    expect(planEgressPorts('none', true)).toEqual([]);
+    expect(planEgressPorts('host', false)).toEqual([]);
+    expect(planEgressPorts(allowlist, false)).toEqual([]);
+    expect(planEgressPorts(allowlist, false, 1)).toEqual([]);
+  });
+
+  it('has the port of an attendant besides', () => {
+    expect(planEgressPorts('none', true, 1)).toEqual([{ port: 1, ipv4: true, ipv6: false }]);
   });
 });
 

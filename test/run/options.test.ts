@@ -159,6 +159,7 @@ describe('options that are wrong', () => {
     expect(failure({ env: { TOKEN: 12345 } }).message).toBe('env.TOKEN must be a string, got a number');
     expect(failure({ env: { TOKEN: 12345 } })).toBeInstanceOf(TypeError);
     expect(failure({ env: [] }).message).toBe('env must be an object of strings, got an array');
+    expect(failure({ env: new Map([['TOKEN', secret]]) }).message).toMatch(/^env must be an object of strings, got an? /);
     for (const env of [{ 'A=B': secret }, { TOKEN: `${secret}\0` }]) expect(failure({ env }).message).not.toContain(secret);
   });
 

@@ -52,6 +52,13 @@ it('prints why a test was skipped, and where', () => {
   expect(verdict([lane('x', [skipped]), lane('y', [skipped])]).text).toContain('a > three: only as root (x, y)');
 });
 
+it('of a complete run shows how many attacks were held', () => {
+  const attack = { class: 'one', account: 'root', cgroup: 2, kernel: '6.1', open: null };
+  const results = [lane('x', [{ ...passed, attack } as Test])];
+  expect(verdict(results, { complete: true }).text).toContain('| one | 1 | 1 | 0 | 0 | 1 |');
+  expect(verdict(results).text).not.toContain('| one |');
+});
+
 it('where everything must run, takes no skip without a reason and no test that every lane skipped', () => {
   const silent = { ...skipped, reason: '' };
   expect(verdict([lane('x', [silent]), lane('y', [{ ...silent, status: 'passed' }])], { mustRun: true }).last).toBe('1 passed, 1 failed, 1 skipped');

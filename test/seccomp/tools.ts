@@ -48,7 +48,9 @@ function build(compiler: string, flags: string[], source: string, libraries: str
   return output;
 }
 
-export type Variant = 'kDefaultFilter' | 'kNoInetFilter';
+/** Those that the headers have; a test compares. */
+export const VARIANTS = ['kDefaultFilter', 'kNoInetFilter', 'kNoNamespacesFilter', 'kNoNamespacesInetFilter'] as const;
+export type Variant = (typeof VARIANTS)[number];
 
 /** A program as the launcher gets it, read back from the committed header. */
 export function committedProgram(architecture: 'x64' | 'arm64', variant: Variant): Instruction[] {

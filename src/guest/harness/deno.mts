@@ -1,6 +1,7 @@
 /** What runs in a sandbox with Deno: opens the channel, gives up every right to it but one reference, and waits for the guest. */
 import { Splitter } from './frames.mjs';
 import { fail, prepare } from './realm.mjs';
+import { mayUseNode } from './timers.mjs';
 
 // What Deno has, as far as it is needed here: its own types would need Deno to check them.
 interface Connection {
@@ -33,20 +34,16 @@ const { subarray } = Uint8Array.prototype;
 const { exit, inspect } = Deno;
 const inspectArgs = Deno[Deno.internal]?.inspectArgs;
 const format = inspectArgs ?? ((values: unknown[]) => values.map((value) => (typeof value === 'string' ? value : inspect(value))).join(' '));
-const mayUseNode = /\b(?:import|require|process|Buffer|global|(?:set|clear)(?:Timeout|Interval|Immediate))\b/;
-const { test } = RegExp.prototype;
 
 const port = Number(Deno.args[0]);
 const rehearses = Deno.args.includes('rehearse');
+const rehearsesNode = Deno.args.includes('rehearse-node');
 const OwnBlob = Blob;
 const { createObjectURL } = URL;
 // Not by a data: URL: that would put the source into every message that names the module.
 const load = (source: string): Promise<object> => import(createObjectURL(new OwnBlob([source], { type: 'application/typescript' }))) as Promise<object>;
-const connection = await Deno.connect({ hostname: '127.0.0.1', port });
-if (Deno.args.includes('password')) await connection.write(wholeInput());
-// A message is not to wait until the one before it is acknowledged.
-connection.setNoDelay();
-Deno.permissions.revokeSync({ name: 'net', host: `127.0.0.1:${port}` });
+// What follows goes on meanwhile.
+const connecting = Deno.connect({ hostname: '127.0.0.1', port });
 // The way to every resource by its number.
 deleteProperty(Deno, Deno.internal);
 
@@ -60,8 +57,7 @@ defineProperty(Function.prototype, 'call', {
   },
 });
 
-const read = connection.read.bind(connection);
-const write = connection.write.bind(connection);
+let write: Connection['write'];
 let frame: (message: string) => Uint8Array;
 let sending: Promise<void> | null = null;
 const waiting: Uint8Array[] = [];
@@ -95,7 +91,7 @@ const { receive, rehearse } = prepare({
   format,
   // The first of Deno's own Node modules, timers among them, looks for Atomics; none later does. It takes longer to load than
   // most functions run.
-  loadBefore: (source) => (apply(test, mayUseNode, [source]) ? () => import('node:events') : null),
+  loadBefore: (source) => (mayUseNode(source) ? () => import('node:events') : null),
   load,
 });
 const stray = (event: Stray): void => {
@@ -105,10 +101,18 @@ const stray = (event: Stray): void => {
 scope.addEventListener('unhandledrejection', stray);
 scope.addEventListener('error', stray);
 
+const connection = await connecting;
+const read = connection.read.bind(connection);
+write = connection.write.bind(connection);
+if (Deno.args.includes('password')) await write(wholeInput());
+// A message is not to wait until the one before it is acknowledged.
+connection.setNoDelay();
+Deno.permissions.revokeSync({ name: 'net', host: `127.0.0.1:${port}` });
+
 const splitter = new Splitter({
   onOpen(encodeWithKey) {
     frame = encodeWithKey;
-    if (rehearses) void rehearse().then(ready);
+    if (rehearses || rehearsesNode) void rehearse(rehearsesNode).then(ready);
     else ready();
   },
   onMessage: receive,

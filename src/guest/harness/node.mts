@@ -9,7 +9,7 @@ import { fail, prepare } from './realm.mjs';
 const socket = createConnection({ host: '127.0.0.1', port: Number(process.argv[2]), noDelay: true });
 const write = socket.write.bind(socket) as (bytes: Uint8Array) => boolean;
 const encode = encodeURIComponent;
-const rehearses = process.argv.includes('rehearse');
+const rehearses = process.argv.some((word) => word === 'rehearse' || word === 'rehearse-node');
 if (process.argv.includes('password')) socket.write(readFileSync(0));
 const load = (source: string): Promise<object> => import(`data:text/javascript,${encode(source)}`) as Promise<object>;
 let frame: (message: string) => Uint8Array;
@@ -25,7 +25,7 @@ const { receive, rehearse } = prepare({
 const splitter = new Splitter({
   onOpen(encodeWithKey) {
     frame = encodeWithKey;
-    if (rehearses) void rehearse().then(ready);
+    if (rehearses) void rehearse(true).then(ready);
     else ready();
   },
   onMessage: receive,

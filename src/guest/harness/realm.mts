@@ -41,8 +41,8 @@ const OwnError = Error;
 export interface Harness {
   /** Takes the host's messages. */
   receive(message: string): void;
-  /** Goes through all that a run does, with a function of no consequence. */
-  rehearse(): Promise<void>;
+  /** Goes through all that a run does, with a function of no consequence, which needs timers or not. */
+  rehearse(timers: boolean): Promise<void>;
 }
 
 /** Prepares the realm. */
@@ -62,8 +62,9 @@ export function prepare(surroundings: Surroundings): Harness {
       setGlobal('__secrets', freeze(parsed.secrets));
       void run(parsed, surroundings, shared);
     },
-    async rehearse() {
-      const start: Start = { t: 'start', source: 'export default (input) => setTimeout(() => {}, 0) && input;', input: {}, secrets: {}, bindings: 'none' };
+    async rehearse(timers) {
+      const source = `export default (input) => ${timers ? 'setTimeout(() => {}, 0) && ' : ''}input;`;
+      const start: Start = { t: 'start', source, input: {}, secrets: {}, bindings: 'none' };
       await run(start, { ...surroundings, send: () => undefined }, shared);
       surroundings.format([start]);
     },

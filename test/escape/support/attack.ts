@@ -1,5 +1,5 @@
 /** The form of every escape test: one program, run inside, where it must fail, and once more with one fence down. */
-import { appendFileSync } from 'node:fs';
+import { release } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { TestContext } from 'vitest';
@@ -7,6 +7,13 @@ import type { TestContext } from 'vitest';
 import type { Outcome, SandboxOptions, SandboxResult } from '../../../src/index.js';
 import { whereAmI } from '../../support/lane.js';
 import { Lab } from './lab.js';
+
+declare module 'vitest' {
+  interface TaskMeta {
+    /** For the table in README (scripts/lanes/attack-table.mjs). */
+    attack?: { class: string; account: 'root' | 'user'; cgroup: 1 | 2 | null; kernel: string; open: string | null };
+  }
+}
 
 /** A command as the guest. Its last line on stdout says `ESCAPED …` or `HELD …`. */
 export interface Guest {
@@ -26,15 +33,21 @@ export interface Attempt {
   result: SandboxResult | null;
 }
 
-export type Options = Partial<Omit<SandboxOptions, 'command' | 'args'>>;
+export type Options = Partial<Omit<SandboxOptions, 'command' | 'args'>> & {
+  /** Without the second wall too; without namespaces it is the first, and stays. */
+  landlock?: false;
+};
 
 /** A filter that lets every call through. */
-export const noFilter: Options = { seccomp: { profile: fileURLToPath(new URL('../../fixtures/escape/no-filter.json', import.meta.url)) } };
+export const noFilter = { seccomp: { profile: fileURLToPath(new URL('../../fixtures/escape/no-filter.json', import.meta.url)) } } satisfies Options;
+
+/** Neither the filter nor Landlock, which would stand in for another fence. */
+export const firstWallOnly: Options = { ...noFilter, landlock: false };
 
 export interface Control<Ground> {
   /** Which fence is down, and how. */
   down: string;
-  /** Its options are without the system-call filter, which would stand in for the fence. */
+  /** Its options are `firstWallOnly`. */
   run(guest: Guest, options: Options, ground: Ground, lab: Lab): Promise<Attempt>;
 }
 
@@ -46,7 +59,7 @@ export interface Attack<Ground> {
   guest(lab: Lab, ground: NoInfer<Ground>): Guest;
   /** Of the attempt inside; the control may change them. */
   options?(ground: NoInfer<Ground>): Options;
-  /** Nothing but the system-call filter refuses this. Else the attack is made with the filter, and without it. */
+  /** Nothing but the system-call filter refuses this. Else the attack is made again with `firstWallOnly`. */
   filterOnly?: boolean;
   /** A known gap: why the attack succeeds still. Once it fails, this has to go. */
   open?: string;
@@ -88,24 +101,25 @@ export function attack<Ground>(each: Attack<Ground>): Carried {
       const lab = new Lab(about);
       await each.requires?.(context, lab);
       await expectHeld(each, lab, {});
-      // The filter refuses much of what another fence has to hold too: each must stand by itself.
+      // The filter and Landlock refuse much of what another fence has to hold too: each must stand by itself.
       const slow = each.inside !== undefined && whereAmI().uml; // hosts of their own, races: seconds there
-      const both = about.besideFilter !== true && each.filterOnly !== true && each.open === undefined && !slow;
-      if (both) await expectHeld(each, lab, noFilter);
+      const again = about.besideFilter !== true && each.filterOnly !== true && each.open === undefined && !slow;
+      if (again) await expectHeld(each, lab, firstWallOnly);
       await expectControl(each, lab);
     },
   };
 }
 
-/** One file's attacks. Their numbers are their places in the list. */
+/** One file's attacks. */
 export function attackClass(about: ClassOfAttacks, attacks: readonly Carried[]): void {
   describe(about.name, () => {
-    attacks.forEach(({ title, open, carryOut }, index) => {
+    for (const { title, open, carryOut } of attacks) {
       it(open === null ? title : `KNOWN GAP: ${title}`, { retry: 0 }, async (context) => {
+        const { root, cgroup } = whereAmI();
+        context.task.meta.attack = { class: about.name, account: root ? 'root' : 'user', cgroup, kernel: release().split('-')[0] ?? '', open };
         await carryOut(context, about);
-        report({ class: about.name, number: index + 1, title, open });
       });
-    });
+    }
   });
 }
 
@@ -118,7 +132,7 @@ async function expectHeld<Ground>(each: Attack<Ground>, lab: Lab, more: Options)
   if (result !== null) expect(each.outcomes ?? ['exit'], about(attempt)).toContain(result.outcome);
   const escaped = await (each.escaped?.(attempt, ground) ?? attempt.verdict === 'escaped');
   if (each.open !== undefined) return expect(escaped, `it is closed now, and still called a known gap (${each.open})`).toBe(true);
-  expect(escaped, `it escaped${more === noFilter ? ' without the system-call filter' : ''}: ${attempt.words}`).toBe(false);
+  expect(escaped, `it escaped${more === firstWallOnly ? ' without the filter and Landlock' : ''}: ${attempt.words}`).toBe(false);
   // A guest that broke off before its attack proves nothing.
   if (each.escaped === undefined && (result?.outcome ?? 'exit') === 'exit') expect(attempt.verdict, about(attempt)).toBe('held');
   await each.check?.(attempt, ground);
@@ -126,7 +140,7 @@ async function expectHeld<Ground>(each: Attack<Ground>, lab: Lab, more: Options)
 
 async function expectControl<Ground>(each: Attack<Ground>, lab: Lab): Promise<void> {
   const ground = (await each.ground?.(lab)) as Ground;
-  const attempt = await each.control.run(each.guest(lab, ground), { ...each.options?.(ground), ...noFilter }, ground, lab);
+  const attempt = await each.control.run(each.guest(lab, ground), { ...each.options?.(ground), ...firstWallOnly }, ground, lab);
   const escaped = await (each.escaped?.(attempt, ground) ?? attempt.verdict === 'escaped');
   expect(escaped, `the control (${each.control.down}) must succeed: ${about(attempt)}`).toBe(true);
 }
@@ -134,12 +148,4 @@ async function expectControl<Ground>(each: Attack<Ground>, lab: Lab): Promise<vo
 function about({ words, exitCode, result }: Attempt): string {
   const stderr = result?.stderr ?? '';
   return `${result?.outcome ?? 'outside'} ${exitCode} ${result?.errorMessage ?? ''} ${words} ${stderr}`.slice(0, 2000);
-}
-
-/** One line of JSON for each attack that was carried out with its control, for the table of README. */
-function report(each: { class: string; number: number; title: string; open: string | null }): void {
-  const file = process.env['RINGFENCE_ESCAPE_REPORT'];
-  if (file === undefined) return;
-  const { root, cgroup, uml } = whereAmI();
-  appendFileSync(file, `${JSON.stringify({ ...each, account: root ? 'root' : 'user', cgroup, uml })}\n`);
 }

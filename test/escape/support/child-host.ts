@@ -11,7 +11,7 @@ const script = fileURLToPath(new URL('../../fixtures/escape/host.mjs', import.me
 const library = fileURLToPath(new URL('../../../dist/index.js', import.meta.url));
 
 /** The command of a host of its own, for what a test cannot do to the process that it runs in. It needs `npm run build`. */
-export function childHost(work: { runs: SandboxOptions[]; forever?: boolean; concurrency?: number }): Guest {
+export function childHost(work: { runs: SandboxOptions[]; forever?: boolean; concurrency?: number; withoutLandlock?: boolean }): Guest {
   if (!existsSync(library)) throw new Error(`${library} is missing: type "npm run build"`);
   return { command: process.execPath, args: [script, JSON.stringify(work)] };
 }
@@ -33,8 +33,12 @@ export async function runInChildHost(
   about: { through?: string[]; cwd?: string; env?: Record<string, string> },
 ): Promise<Attempt> {
   const { through = [], env, ...rest } = about;
+  const { landlock, ...others } = options;
   const read = [...(options.filesystem?.read ?? []), lab.program];
-  const host = childHost({ runs: [{ timeoutMs: patience(20_000), ...options, command, args, filesystem: { ...options.filesystem, read } }] });
+  const host = childHost({
+    runs: [{ timeoutMs: patience(20_000), ...others, command, args, filesystem: { ...options.filesystem, read } }],
+    ...(landlock === false && { withoutLandlock: true }),
+  });
   const [first = '', ...words] = [...through, host.command, ...host.args];
   const { stdout, words: said } = await lab.outside({ command: first, args: words }, { timeoutMs: patience(30_000), env: { ...hostEnvironment(), ...env }, ...rest });
   const [line = ''] = stdout.split('\n');

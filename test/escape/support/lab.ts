@@ -14,6 +14,7 @@ import { runOutside } from '../../support/outside.js';
 import type { OutsideOptions } from '../../support/outside.js';
 import { temporaryDirectory } from '../../support/temporary.js';
 import type { Attempt, ClassOfAttacks, Guest, Options } from './attack.js';
+import { runWithoutLandlock } from './without-landlock.js';
 
 const fixtures = fileURLToPath(new URL('../../fixtures/escape/', import.meta.url));
 
@@ -71,13 +72,15 @@ export class Lab {
   /** Runs the guest in a sandbox in which the class's program is to be seen. */
   async sandbox(guest: Guest, options: Options = {}): Promise<Attempt> {
     const { command, args, stdin } = guest;
+    const { landlock, ...others } = options;
     const read = [...(options.filesystem?.read ?? []), this.program];
-    const result = await runSandboxed({
+    const run = landlock === false ? runWithoutLandlock : runSandboxed;
+    const result = await run({
       command,
       args,
       timeoutMs: patience(20_000),
       ...(stdin === undefined ? {} : { stdin }),
-      ...options,
+      ...others,
       filesystem: { ...options.filesystem, read },
     } satisfies SandboxOptions);
     return { ...verdictOf(result.stdout), exitCode: result.exitCode, result };

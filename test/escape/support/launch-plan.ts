@@ -23,13 +23,14 @@ export interface PlanAttempt extends Attempt {
  * @param beforeLaunch called when everything was checked and nothing was started: what a race is about
  */
 export async function launchPlan(
-  options: Omit<SandboxOptions, 'timeoutMs'> & { timeoutMs?: number | undefined },
+  { landlock, ...options }: Omit<SandboxOptions, 'timeoutMs'> & { timeoutMs?: number | undefined; landlock?: false },
   change: (plan: Plan) => void = () => undefined,
   beforeLaunch: () => void | Promise<void> = () => undefined,
 ): Promise<PlanAttempt> {
   const valid = validateOptions({ ...options, timeoutMs: options.timeoutMs ?? patience(20_000) });
   const checked = { ...valid, network: await compileNetwork(valid.network) };
   const { plan } = await planRun(checked, await readHostFacts(), new Set());
+  if (landlock === false) plan.landlock = null;
   change(plan);
   await beforeLaunch();
   const ending = await supervise({
