@@ -197,6 +197,14 @@ Napi::Value WatchPackets(const Napi::CallbackInfo& info) {
   return handle;
 }
 
+template <uint32_t (*Ask)(int)>
+Napi::Value AskSocket(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (info[0].IsNumber()) return Napi::Number::New(env, Ask(info[0].As<Napi::Number>().Int32Value()));
+  Napi::TypeError::New(env, "takes a descriptor").ThrowAsJavaScriptException();
+  return Napi::Value();
+}
+
 } // namespace
 } // namespace ringfence
 
@@ -204,6 +212,8 @@ static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("launch", Napi::Function::New(env, ringfence::Launch, "launch"));
   exports.Set("keepPlace", Napi::Function::New(env, ringfence::KeepPlace, "keepPlace"));
   exports.Set("watchPackets", Napi::Function::New(env, ringfence::WatchPackets, "watchPackets"));
+  exports.Set("socketDrops", Napi::Function::New(env, ringfence::AskSocket<ringfence::DropsOf>, "socketDrops"));
+  exports.Set("packetCount", Napi::Function::New(env, ringfence::AskSocket<ringfence::CountOf>, "packetCount"));
   return exports;
 }
 

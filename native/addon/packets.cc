@@ -1,6 +1,7 @@
 #include "packets.h"
 
 #include <linux/if_packet.h>
+#include <linux/sock_diag.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -130,6 +131,18 @@ void PacketWatch::OnHandleClosed() {
   if (context_ != nullptr) napi_async_destroy(env_, context_);
   if (cleanup_hook_ != nullptr) napi_remove_async_cleanup_hook(cleanup_hook_);
   Release();
+}
+
+uint32_t CountOf(int fd) {
+  tpacket_stats counts{};
+  socklen_t size = sizeof counts;
+  return getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &counts, &size) == 0 ? counts.tp_packets : 0;
+}
+
+uint32_t DropsOf(int fd) {
+  uint32_t counts[SK_MEMINFO_VARS] = {};
+  socklen_t size = sizeof counts;
+  return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, counts, &size) == 0 ? counts[SK_MEMINFO_DROPS] : 0;
 }
 
 } // namespace ringfence

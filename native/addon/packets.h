@@ -63,4 +63,11 @@ class PacketWatchReference {
   PacketWatch* watch_;
 };
 
+// How many packets passed a packet socket's filter since this was asked last, whether there was room for them or not.
+uint32_t CountOf(int fd);
+
+// How many packets the kernel dropped at a socket, for want of room in its buffer or its queue of connections; 0 where the
+// kernel does not tell (before Linux 4.12).
+uint32_t DropsOf(int fd);
+
 } // namespace ringfence

@@ -147,6 +147,7 @@ class WatchProgram {
   // Ends with "not this packet" where the accumulator is, or is not, this value.
   void DropIf(uint32_t value) { Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1)), Return(0); }
   void DropUnless(uint32_t value) { Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0)), Return(0); }
+  void KeepIf(uint32_t value) { Add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1)), Return(kWatchedBytes); }
   void And(uint32_t mask) { Add(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask)); }
   void Return(uint32_t bytes) { Add(BPF_STMT(BPF_RET | BPF_K, bytes)); }
   // The block that follows, up to EndBlock, is for packets whose accumulator is this value.
@@ -166,9 +167,8 @@ class WatchProgram {
 // Of TCP only segments with SYN and without ACK, to a port that no listener of the host's has.
 void AddTransport(const Plan& plan, bool isIpv6, uint32_t protocolAt, WatchProgram* program) {
   program->Load(BPF_B, protocolAt);
-  const uint32_t udp = program->BeginBlock(IPPROTO_UDP);
-  program->Return(kWatchedBytes);
-  program->EndBlock(udp);
+  program->KeepIf(IPPROTO_UDP);
+  program->KeepIf(IPPROTO_UDPLITE); // where the caller's own filter of system calls lets it be made
   program->DropUnless(IPPROTO_TCP);
   // X is the length of the network header.
   program->LoadBehindHeader(BPF_B, 13);
@@ -207,17 +207,62 @@ WatchProgram WatchRefused(const Plan& plan) {
   program.EndBlock(second);
   program.EndBlock(first);
   program.EndBlock(low);
+  // Fragments, and a routing header, which any guest may ask for: what they hold is for the host to find out.
+  program.Load(BPF_B, 6);
+  program.KeepIf(IPPROTO_FRAGMENT);
+  program.KeepIf(IPPROTO_ROUTING);
   program.Add(BPF_STMT(BPF_LDX | BPF_IMM, kIpv6Header));
   AddTransport(plan, true, 6, &program);
   return program;
 }
 
-Fd OpenWatch(const Plan& plan) {
+// Drops what is no TCP segment with SYN and without ACK, and loads the port of what is one.
+void AddBegins(uint32_t protocolAt, WatchProgram* program) {
+  program->Load(BPF_B, protocolAt);
+  program->DropUnless(IPPROTO_TCP);
+  program->LoadBehindHeader(BPF_B, 13);
+  program->And(0x12);
+  program->DropUnless(0x02);
+  program->LoadBehindHeader(BPF_H, 2);
+}
+
+// Passes what begins a connection to the host's listeners, but for the guest's own loopback, where of these only the resolver
+// is. Nobody reads it: the kernel counts what has passed, and so the host knows of those that it never gets to see.
+WatchProgram CountBegun(const Plan& plan) {
+  WatchProgram program;
+  program.Load(BPF_B, static_cast<uint32_t>(SKF_AD_OFF) + SKF_AD_PKTTYPE);
+  program.DropIf(PACKET_OUTGOING);
+  program.Load(BPF_H, static_cast<uint32_t>(SKF_AD_OFF) + SKF_AD_PROTOCOL);
+  const uint32_t ipv4 = program.BeginBlock(ETH_P_IP);
+  program.Add(BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0));
+  program.Load(BPF_B, 16);
+  const uint32_t loopback = program.BeginBlock(IN_LOOPBACKNET);
+  AddBegins(9, &program);
+  program.DropUnless(kDnsPort);
+  program.Load(BPF_W, 16);
+  program.DropUnless(INADDR_LOOPBACK);
+  program.Return(kWatchedBytes);
+  program.EndBlock(loopback);
+  AddBegins(9, &program);
+  for (uint32_t i = 0; i < plan.portCount; i++) {
+    if (plan.ports[i].ipv4) program.KeepIf(plan.ports[i].number);
+  }
+  program.Return(0);
+  program.EndBlock(ipv4);
+  program.DropUnless(ETH_P_IPV6);
+  program.Add(BPF_STMT(BPF_LDX | BPF_IMM, kIpv6Header));
+  AddBegins(6, &program);
+  for (uint32_t i = 0; i < plan.portCount; i++) {
+    if (plan.ports[i].ipv6) program.KeepIf(plan.ports[i].number);
+  }
+  program.Return(0);
+  return program;
+}
+
+Fd OpenPackets(WatchProgram program, int buffer) {
   Fd fd(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fd;
-  WatchProgram program = WatchRefused(plan);
   const sock_fprog filter = program.Get();
-  const int buffer = kWatchBuffer;
   sockaddr_ll any{};
   any.sll_family = AF_PACKET;
   any.sll_protocol = htons(ETH_P_ALL);
@@ -250,8 +295,8 @@ class Sockets {
   }
 
  private:
-  Fd owned_[3 + 2 * kMaxPorts];
-  int numbers_[3 + 2 * kMaxPorts];
+  Fd owned_[4 + 2 * kMaxPorts];
+  int numbers_[4 + 2 * kMaxPorts];
   int count_ = 0;
 };
 
@@ -263,7 +308,8 @@ bool OpenEgress(const Plan& plan) {
   Sockets sockets;
   if (!sockets.Add(OpenDnsUdp(), "udp 127.0.0.1:53")) return false;
   if (!sockets.Add(OpenListener(AF_INET, INADDR_LOOPBACK, kDnsPort), "tcp 127.0.0.1:53")) return false;
-  if (!sockets.Add(OpenWatch(plan), "packet")) return false;
+  if (!sockets.Add(OpenPackets(WatchRefused(plan), kWatchBuffer), "packet")) return false;
+  if (!sockets.Add(OpenPackets(CountBegun(plan), 0), "packet")) return false;
   for (uint32_t i = 0; i < plan.portCount; i++) {
     const ListenPort& port = plan.ports[i];
     if (port.ipv4 && !sockets.Add(OpenListener(AF_INET, INADDR_ANY, port.number), "tcp 0.0.0.0")) return false;

@@ -96,8 +96,9 @@ enum class RecordKind : uint32_t {
   kFailure = 1, // a stage failed: stage, error, detail; nothing of the guest ran
   kReady = 2,   // just before execve: fences holds what was verified, waitStatus the ABI of Landlock in force or 0
   // Comes with descriptors of the sandbox's network: DNS over UDP and TCP at 127.0.0.1:53, a packet socket that sees the
-  // first packet of every attempt to leave that no listener takes, then one TCP listener for each port of the plan with
-  // kPortIpv4, then one for each with kPortIpv6 where the machine has it (waitStatus: 1 if so, else 0).
+  // first packet of every attempt to leave that no listener takes, another one that counts those a listener should take, then
+  // one TCP listener for each port of the plan with kPortIpv4, then one for each with kPortIpv6 where the machine has it
+  // (waitStatus: 1 if so, else 0).
   kSockets = 4,
   kEnded = 3,   // the guest is gone and its cgroup is read and removed: waitStatus, cause, usage
 };

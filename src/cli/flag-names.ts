@@ -21,14 +21,14 @@ export const flagByField = {
 } as const;
 
 const FIELD = new RegExp(
-  `\\b(${Object.keys(flagByField).map((name) => name.replace('.', '\\.')).join('|')})\\b(\\[\\d+\\])?`,
+  `\\b(${Object.keys(flagByField).map((name) => name.replace('.', '\\.')).join('|')})\\b(?:\\[\\d+\\]|\\[("(?:[^"\\\\]|\\\\.)*"…?)\\])?`,
   'g',
 );
 
 /** A message of the library in the words of the command line. */
 export function inFlags(message: string): string {
   return message
-    .replace(FIELD, (_, field: keyof typeof flagByField) => flagByField[field])
+    .replace(FIELD, (_, field: keyof typeof flagByField, key: string | undefined) => (key === undefined ? flagByField[field] : `${flagByField[field]} (${key})`))
     .replaceAll("isolation: 'best-effort'", '--best-effort')
     .replaceAll('in env that', 'by --env that')
     .replace(/^cwd\b/, '--cwd')

@@ -118,7 +118,8 @@ async function refusedConnections(result: SandboxResult): Promise<string[]> {
   const succeeded = result.outcome === 'exit' && result.exitCode === 0;
   if (succeeded || !result.connections.some(({ verdict }) => verdict === 'refused')) return [];
   const { refusedSummary } = await import('../egress/summary.js');
-  return refusedSummary(result.connections);
+  const more = result.connectionsOmitted;
+  return [...refusedSummary(result.connections), ...(more === 0 ? [] : [`${more} more attempts to connect are counted, but not listed`])];
 }
 
 async function start(options: SandboxOptions): Promise<SandboxResult> {

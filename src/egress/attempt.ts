@@ -1,10 +1,12 @@
 import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { refusal } from './addresses.js';
 import type { Dial } from './dial.js';
 import type { ConnectionLog } from './log.js';
 import type { NameTable } from './name-table.js';
 import { isOwnConnection } from './own-addresses.js';
+import type { Pace } from './pace.js';
 import { allowsLiteral, ruleForName } from './policy.js';
 import type { Policy } from './policy.js';
 import { Relay, reset } from './relay.js';
@@ -18,6 +20,8 @@ export interface EgressContext {
   names: NameTable;
   log: ConnectionLog;
   budget: ByteBudget;
+  /** Of what is resolved and connected for the guest. */
+  pace: Pace;
   resolve: Resolve;
   dial: Dial;
   /** Addresses of the host's own interfaces, at this moment. */
@@ -90,6 +94,7 @@ export class Attempt {
     try {
       const target = this.#target();
       host = target.host;
+      await this.#wait();
       const server = await this.#connect(target);
       const address = server.remoteAddress ?? null;
       const result = await this.#join(server, target);
@@ -113,6 +118,12 @@ export class Attempt {
     if (rule === null) throw new Refused(`port ${this.#port} of this host is not in the allowlist`);
     const pin = policy.pins.get(name);
     return { host: name, addresses: pin === undefined ? null : [pin], checkSni: rule === 'match' };
+  }
+
+  async #wait(): Promise<void> {
+    const { signal } = this.#ending;
+    const wait = this.#context.pace.reserve();
+    if (wait > 0) await sleep(wait, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 
   async #connect(target: Target): Promise<Socket> {
@@ -175,6 +186,6 @@ export class Attempt {
 }
 
 /** A listener of both families shows IPv4 as mapped; of a socket that is closed already nothing is known. */
-function dialledAddress(guest: Socket): string {
+export function dialledAddress(guest: Socket): string {
   return (guest.localAddress ?? 'unknown').replace(/^::ffff:(?=\d+\.)/, '');
 }

@@ -5,28 +5,46 @@ import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 
 import { closeAll } from '../launcher/descriptors.js';
-import type { DnsReply } from './dns.js';
+import { DnsStream, LONGEST_QUERY } from './dns-stream.js';
 import { Pace } from './pace.js';
 
 /** A socket that is already bound (a descriptor from inside the sandbox), or where to bind one. */
 export type Endpoint = { fd: number } | { host: string; port: number };
 
-export type Responder = (query: Buffer, transport: 'udp' | 'tcp') => DnsReply;
+/** Who answers queries, and hears of all that are not. */
+export interface DnsDesk {
+  /** The answer; null where none is due. */
+  respond(query: Buffer, transport: 'udp' | 'tcp'): Buffer | null;
+  /** Something that was no query, and was not answered. */
+  refuse(reason: string): void;
+  /** Queries that nobody looked at. */
+  omit(count: number): void;
+  /** Something came. */
+  stir(): void;
+  /** A connection was accepted. */
+  accept(): void;
+}
 
-// A query has one name of 255 bytes and some EDNS options.
-const LONGEST_QUERY = 4096;
+export interface DnsStreams {
+  server: Server;
+  clients: Set<Socket>;
+  /** The guest is gone: what it has sent is read to its end at once, whoever reads the replies. */
+  guestGone(): void;
+}
+
 const MAX_TCP_CLIENTS = 64;
-const TCP_IDLE_MS = 30_000;
 const QUERIES_PER_SECOND = 2000;
 
 /** Serves DNS over datagrams. Rejects where the socket cannot be used; then it is closed. */
-export async function serveUdp(endpoint: Endpoint, respond: Responder): Promise<UdpSocket> {
+export async function serveUdp(endpoint: Endpoint, desk: DnsDesk): Promise<UdpSocket> {
   const socket = createSocket('udp4');
   // A guest that floods costs the host no more than this; its resolver would ask again.
   const pace = new Pace(QUERIES_PER_SECOND);
   socket.on('message', (query, sender) => {
-    if (query.length > LONGEST_QUERY || !pace.take()) return;
-    const { reply } = respond(query, 'udp');
+    desk.stir();
+    if (!pace.take()) return desk.omit(1);
+    if (query.length > LONGEST_QUERY) return desk.refuse(`DNS query of ${query.length} bytes`);
+    const reply = desk.respond(query, 'udp');
     // A send can fail only for the guest's own reasons (its socket or its whole namespace is gone).
     if (reply) socket.send(reply, sender.port, sender.address, () => {});
   });
@@ -48,49 +66,34 @@ export async function serveUdp(endpoint: Endpoint, respond: Responder): Promise<
 }
 
 /** Serves DNS over streams: two bytes of length before each message, any number of messages. */
-export async function serveTcp(endpoint: Endpoint, respond: Responder): Promise<{ server: Server; clients: Set<Socket> }> {
+export async function serveTcp(endpoint: Endpoint, desk: DnsDesk): Promise<DnsStreams> {
+  const streams = new Map<Socket, DnsStream>();
   const clients = new Set<Socket>();
   const pace = new Pace(QUERIES_PER_SECOND);
-  const server = createServer((client) => {
-    if (clients.size >= MAX_TCP_CLIENTS) return void client.resetAndDestroy();
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    desk.stir();
+    desk.accept();
+    if (clients.size >= MAX_TCP_CLIENTS) {
+      client.on('error', () => {});
+      client.resetAndDestroy();
+      return desk.refuse(`more than ${MAX_TCP_CLIENTS} DNS connections at one time`);
+    }
     clients.add(client);
-    client.on('close', () => clients.delete(client));
-    client.on('error', () => client.destroy());
-    client.setTimeout(TCP_IDLE_MS, () => client.destroy());
-    serveClient(client, respond, pace);
+    streams.set(client, new DnsStream(client, desk, pace));
+    client.on('close', () => {
+      clients.delete(client);
+      streams.delete(client);
+    });
   });
   server.listen(endpoint);
   await once(server, 'listening');
-  server.on('error', () => {});
-  return { server, clients };
-}
-
-function serveClient(client: Socket, respond: Responder, pace: Pace): void {
-  let pending: Buffer = Buffer.alloc(0);
-  client.on('data', (chunk: Buffer) => {
-    pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
-    let drained = true;
-    while (pending.length >= 2) {
-      const length = pending.readUInt16BE(0);
-      if (length > LONGEST_QUERY) return void client.destroy();
-      if (pending.length < 2 + length) break;
-      if (!pace.take()) return void client.destroy();
-      const { reply } = respond(pending.subarray(2, 2 + length), 'tcp');
-      pending = pending.subarray(2 + length);
-      if (!reply) return void client.destroy();
-      drained = client.write(framed(reply)) && drained;
-    }
-    pending = Buffer.from(pending);
-    if (drained) return;
-    // Who does not read the replies asks no further questions.
-    client.pause();
-    client.once('drain', () => client.resume());
-  });
-}
-
-function framed(reply: Buffer): Buffer {
-  const frame = Buffer.allocUnsafe(reply.length + 2);
-  frame.writeUInt16BE(reply.length, 0);
-  reply.copy(frame, 2);
-  return frame;
+  // As at the other listeners: the host is out of descriptors.
+  server.on('error', (error) => desk.refuse(`not accepted: ${error.message}`));
+  return {
+    server,
+    clients,
+    guestGone: () => {
+      for (const stream of streams.values()) stream.guestGone();
+    },
+  };
 }

@@ -7,6 +7,8 @@ export interface DnsReply {
   reply: Buffer | null;
   /** The question that got NXDOMAIN. */
   refused?: { name: string; type: string };
+  /** What is no query that can be answered: its name as far as it can be read, which may hold any character. */
+  malformed?: { name: string; reason: string };
 }
 
 /** Who may be looked up: the address that the guest gets for a name, `refused`, or `full` when none is left. */
@@ -19,17 +21,22 @@ const KEPT_FLAGS = 0x0110; // recursion desired, checking disabled: echoed
 const TTL_SECONDS = 300;
 const LARGEST_UDP_REPLY = 1232;
 const SMALLEST_UDP_REPLY = 512;
+const LONGEST_LABEL = 63;
+const MOST_LABELS = 127;
+const NO_NAME = 'unknown';
 
 /**
  * Answers one DNS message of the guest; never throws. An allowed name has an A record and nothing else, every other
  * name does not exist, and nothing is asked of anyone.
  */
 export function answer(query: Buffer, lookup: Lookup, transport: 'udp' | 'tcp'): DnsReply {
-  if (query.length < HEADER || (query.readUInt8(2) & 0x80) !== 0) return { reply: null };
-  if ((query.readUInt8(2) & 0x78) !== 0) return { reply: header(query, RCODE.notImplemented) };
+  if (query.length < HEADER || (query.readUInt8(2) & 0x80) !== 0) return { reply: null, malformed: { name: NO_NAME, reason: 'no DNS query' } };
+  const name = readableName(query);
+  const opcode = (query.readUInt8(2) & 0x78) >> 3;
+  if (opcode !== 0) return { reply: header(query, RCODE.notImplemented), malformed: { name, reason: `DNS opcode ${opcode}` } };
   const packet = parse(query);
   const question = packet?.questions?.[0];
-  if (!packet || !question) return { reply: header(query, RCODE.malformed) };
+  if (!packet || !question) return { reply: header(query, RCODE.malformed), malformed: { name, reason: 'malformed DNS query' } };
   const { answers, rcode, refused } = decide(question, lookup);
   const reply = build(query, packet, question, answers, rcode);
   const truncated = transport === 'udp' && reply.length > udpLimit(packet);
@@ -62,6 +69,18 @@ function parse(query: Buffer): DecodedPacket | null {
     // dns-packet throws plain and range errors for every kind of malformed message.
     return null;
   }
+}
+
+/** For the log alone: the labels of a question that may be anything, up to where they stop to be some. */
+function readableName(query: Buffer): string {
+  const labels: string[] = [];
+  for (let at = HEADER; labels.length < MOST_LABELS; ) {
+    const length = query[at] ?? 0;
+    if (length === 0 || length > LONGEST_LABEL) break;
+    labels.push(query.subarray(at + 1, at + 1 + length).toString('latin1').replace(/[.\\]/g, '\\$&'));
+    at += 1 + length;
+  }
+  return labels.length === 0 ? NO_NAME : labels.join('.');
 }
 
 function build(query: Buffer, packet: DecodedPacket, question: Question, answers: Answer[], rcode: number, flags = 0): Buffer {

@@ -1,5 +1,6 @@
 import { getPublicSuffix } from 'tldts';
 
+import { quotedHost } from '../run/option-words.js';
 import { looksLikeAddress, parseLiteral } from './addresses.js';
 import { canonicalName, isLocalName, isMetadataName } from './host-name.js';
 
@@ -45,7 +46,7 @@ function splitPort(text: string): { host: string; ports: readonly number[]; brac
 
 function portsOf(text: string | undefined): readonly number[] {
   if (text === undefined) return DEFAULT_PORTS;
-  if (!/^[0-9]+$/.test(text) || (text.length > 1 && text.startsWith('0'))) throw new TypeError(`has a malformed port ${JSON.stringify(text)}`);
+  if (!/^[0-9]+$/.test(text) || (text.length > 1 && text.startsWith('0'))) throw new TypeError(`has a malformed port ${quotedHost(text)}`);
   const port = Number(text);
   if (port < 1 || port > 65535) throw new RangeError(`has port ${text}, which is outside 1-65535`);
   return [port];

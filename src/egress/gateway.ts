@@ -4,17 +4,18 @@ import type { Server, Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
 import type { Connection } from '../run/result.js';
-import { Attempt } from './attempt.js';
+import { Attempt, dialledAddress } from './attempt.js';
 import type { EgressContext } from './attempt.js';
 import { dial } from './dial.js';
 import { answer } from './dns.js';
-import type { DnsReply } from './dns.js';
 import { serveTcp, serveUdp } from './dns-server.js';
-import type { Endpoint } from './dns-server.js';
+import type { DnsDesk, Endpoint } from './dns-server.js';
 import { Lookups } from './lookups.js';
 import { ConnectionLog } from './log.js';
 import { NameTable } from './name-table.js';
 import { recentOwnAddresses } from './own-addresses.js';
+import { Pace } from './pace.js';
+import type { Opener } from './packet.js';
 import { allowedName } from './policy.js';
 import type { Policy } from './policy.js';
 import { dnsResolver } from './resolve.js';
@@ -32,13 +33,26 @@ export interface GatewayOptions {
   sockets: GatewaySockets;
   /** Gets what `policy.onConnection` throws: the caller's own error, which must not end up in a socket's event. */
   onThrow: (error: unknown) => void;
+  /** What only the kernel knows of the sockets. Asked once, before they are closed. */
+  kernel?: {
+    /** Queries that it dropped. */
+    droppedQueries: () => number;
+    /** Connections that were begun: to the resolver, and to the listeners elsewhere than on loopback. */
+    begun: () => number;
+  };
   /** In place of the defaults: the system's resolver, the host's own addresses, the range 198.18.0.0/15. */
   replace?: Partial<Pick<EgressContext, 'resolve' | 'dial' | 'ownAddresses' | 'names'>>;
 }
 
 // What a guest that is gone has sent is still delivered, but no result waits longer for it.
 const DRAIN_MS = 1000;
+const QUIET_MS = 1000;
 const RUN_ENDED = 'the run ended';
+
+// Each asks the host's resolver twice and takes a port of the host, which TCP keeps for a minute after the end: a guest that
+// does nothing else would use up both for everybody on the machine. What is more waits for its turn.
+const CONNECTIONS_PER_SECOND = 200;
+const CONNECTIONS_AT_ONCE = 1000;
 
 /** As the launcher's own, which listening once more would cut down. */
 const BACKLOG = 1024;
@@ -48,12 +62,18 @@ export class Gateway {
   readonly #context: EgressContext;
   readonly #lookups = new Lookups();
   readonly #attempts = new Set<Attempt>();
+  /** Told when the guest is gone, before anything is closed. */
+  readonly #listening: (() => void)[] = [];
   readonly #closers: (() => Promise<void>)[] = [];
   #closing: Promise<void> | null = null;
+  readonly #kernel: NonNullable<GatewayOptions['kernel']> | null;
   #accepted = 0;
+  /** Whatever came in counts, connections and queries. */
+  #stirs = 0;
 
   private constructor(options: GatewayOptions) {
-    const { policy, replace, onThrow } = options;
+    const { policy, replace, onThrow, kernel } = options;
+    this.#kernel = kernel ?? null;
     this.#context = {
       policy,
       log: new ConnectionLog((connection) => {
@@ -65,6 +85,7 @@ export class Gateway {
         }
       }),
       budget: { left: policy.limits.maxBytes },
+      pace: new Pace(CONNECTIONS_PER_SECOND, undefined, CONNECTIONS_AT_ONCE),
       names: replace?.names ?? new NameTable(),
       resolve: replace?.resolve ?? dnsResolver(),
       dial: replace?.dial ?? dial,
@@ -93,17 +114,22 @@ export class Gateway {
     return this.#context.log.entries;
   }
 
-  /** Attempts that the cap left out. */
+  /** Attempts that the cap left out, and those that came faster than they could be looked at. */
   get omitted(): number {
     return this.#context.log.omitted;
   }
 
   /** For the log: an attempt that the kernel refused because nothing listens there. */
-  refusedByKernel({ protocol, address, port }: { protocol: 'tcp' | 'udp'; address: string; port: number }): void {
+  refusedByKernel({ protocol, address, port }: Pick<Opener, 'protocol' | 'address' | 'port'>): void {
     const name = this.#context.names.nameOf(address);
     const notAllowed = name === undefined ? 'not in the allowlist' : `port ${port} of this host is not in the allowlist`;
-    const reason = protocol === 'udp' ? 'UDP is not relayed' : notAllowed;
+    const reason = { tcp: notAllowed, udp: 'UDP is not relayed', other: 'packets of this kind are not relayed' }[protocol];
     this.#context.log.refuse({ host: name ?? address, port, address: name === undefined ? address : null, reason });
+  }
+
+  /** For the log: a datagram like one that was refused before. */
+  repeated(): void {
+    this.#context.log.omit(1);
   }
 
   /**
@@ -116,10 +142,18 @@ export class Gateway {
   }
 
   async #close(drainMs: number): Promise<void> {
-    // Connections that the kernel has finished for a guest that is gone by now still wait to be accepted, a few in each turn.
-    for (let quiet = 0, before = this.#accepted; quiet < 2; before = this.#accepted) {
+    for (const tell of this.#listening) tell();
+    // What a guest that is gone by now has sent still waits in the sockets: connections, queries. A few are read in each turn.
+    // Not for ever, should somebody still be there to send.
+    const latest = performance.now() + QUIET_MS;
+    for (let quiet = 0, before = this.#stirs; quiet < 2 && performance.now() < latest; before = this.#stirs) {
       await turn();
-      quiet = this.#accepted === before ? quiet + 1 : 0;
+      quiet = this.#stirs === before ? quiet + 1 : 0;
+    }
+    if (this.#kernel !== null) {
+      // Those that found the queue full, once for each try; and those that libuv closes where the host has no descriptor left.
+      const lost = this.#kernel.begun() - this.#accepted;
+      this.#context.log.omit(this.#kernel.droppedQueries() + Math.max(0, lost));
     }
     const closed = Promise.all(this.#closers.map((close) => close()));
     for (const attempt of this.#attempts) attempt.guestGone();
@@ -135,13 +169,14 @@ export class Gateway {
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (guest) => this.#accept(guest, port));
     server.listen({ ...endpoint, backlog: BACKLOG });
     await once(server, 'listening');
-    // Only accept(2) fails from here on: the guest hung up first, or the host is out of descriptors.
+    // Only accept(2) fails from here on.
     server.on('error', (error) => this.#context.log.refuse({ host: 'unknown', port, address: null, reason: `not accepted: ${error.message}` }));
     this.#closers.push(() => closeServer(server));
   }
 
   #accept(guest: Socket, port: number): void {
-    this.#accepted++;
+    this.#stirs++;
+    if (!dialledAddress(guest).startsWith('127.')) this.#accepted++;
     const { policy, budget } = this.#context;
     if (this.#attempts.size >= policy.limits.maxConnections) {
       return Attempt.refuse(this.#context, guest, port, `more than ${policy.limits.maxConnections} connections at one time`);
@@ -153,7 +188,7 @@ export class Gateway {
   }
 
   async #openUdp(endpoint: Endpoint): Promise<void> {
-    const socket = await serveUdp(endpoint, (query, transport) => this.#respond(query, transport));
+    const socket = await serveUdp(endpoint, this.#desk());
     this.#closers.push(async () => {
       socket.close();
       await once(socket, 'close');
@@ -161,7 +196,8 @@ export class Gateway {
   }
 
   async #openTcp(endpoint: Endpoint): Promise<void> {
-    const { server, clients } = await serveTcp(endpoint, (query, transport) => this.#respond(query, transport));
+    const { server, clients, guestGone } = await serveTcp(endpoint, this.#desk());
+    this.#listening.push(guestGone);
     this.#closers.push(async () => {
       const closed = closeServer(server);
       for (const client of clients) client.destroy();
@@ -169,14 +205,21 @@ export class Gateway {
     });
   }
 
-  #respond(query: Buffer, transport: 'udp' | 'tcp'): DnsReply {
+  #desk(): DnsDesk {
     const { log } = this.#context;
-    const response = answer(query, (name) => this.#lookUp(name), transport);
-    const { refused } = response;
-    if (refused && !this.#lookups.completes(refused.name, refused.type)) {
-      log.refuse({ host: refused.name, port: 0, address: null, reason: 'not in the allowlist' });
-    }
-    return response;
+    const refuse = (host: string, reason: string) => log.refuse({ host, port: 0, address: null, reason });
+    return {
+      respond: (query, transport) => {
+        const { reply, refused, malformed } = answer(query, (name) => this.#lookUp(name), transport);
+        if (malformed) refuse(malformed.name, malformed.reason);
+        if (refused && !this.#lookups.completes(refused.name, refused.type)) refuse(refused.name, 'not in the allowlist');
+        return reply;
+      },
+      refuse: (reason) => refuse('unknown', reason),
+      omit: (count) => log.omit(count),
+      stir: () => void this.#stirs++,
+      accept: () => void this.#accepted++,
+    };
   }
 
   #lookUp(text: string): { address: string } | 'refused' | 'full' {

@@ -1,5 +1,6 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
 
+import { quotedHost } from '../run/option-words.js';
 import { METADATA_NAMES } from './ranges.js';
 
 // Letters, digits and underscores at both ends, hyphens between them (RFC 1123, and the underscore labels of RFC 8552).
@@ -48,7 +49,7 @@ function toAscii(name: string): string {
   if (ascii === '') throw new TypeError('is not a valid internationalised name');
   const back = domainToUnicode(ascii);
   const same = encoded ? domainToASCII(back) === lower : back === lower.normalize('NFC');
-  if (!same) throw new TypeError(`does not survive IDNA unchanged: it would become "${ascii}"`);
+  if (!same) throw new TypeError(`does not survive IDNA unchanged: it would become ${quotedHost(ascii)}`);
   return ascii;
 }
 

@@ -1,9 +1,9 @@
 import type { Connection } from '../run/result.js';
 
-/** Every attempt of a run: the first `capacity` are kept, all are told. */
+/** Every attempt of a run: the first `capacity` are kept, all that were looked at are told. */
 export class ConnectionLog {
   readonly entries: Connection[] = [];
-  /** Attempts that came after the log was full. */
+  /** Attempts that came after the log was full, or that nobody looked at. */
   omitted = 0;
   readonly #capacity: number;
   readonly #listener: (connection: Connection) => void;
@@ -18,6 +18,11 @@ export class ConnectionLog {
     if (this.entries.length < this.#capacity) this.entries.push(connection);
     else this.omitted += 1;
     this.#listener({ ...connection });
+  }
+
+  /** Attempts of which no more is known than that they were made. */
+  omit(count: number): void {
+    this.omitted += count;
   }
 
   /** An attempt that ended before anything was connected. `port` is 0 for a name that was only looked up. */

@@ -1,3 +1,4 @@
+import { nearest, quotedHost, shown } from '../run/option-words.js';
 import type { Connection } from '../run/result.js';
 import { contains, parseLiteral, parseRange, refusal } from './addresses.js';
 import type { AddressRules, Range } from './addresses.js';
@@ -71,23 +72,23 @@ const LONGEST_TIMER = 2 ** 31 - 1;
  * (`ownAddresses()`) literals among them are refused here already; connections to them are in any case.
  */
 export function compilePolicy(options: EgressOptions, own: ReadonlySet<string> = new Set()): Policy {
-  if (typeof options !== 'object' || options === null) throw new TypeError('network must be an object with an "allow" list');
-  for (const key of Object.keys(options)) {
-    if (!(allowlistFields as readonly string[]).includes(key)) throw new TypeError(`network.${key} is not a known option; known are ${allowlistFields.map((name) => `network.${name}`).join(', ')}`);
-  }
-  const open = list(options.allowPrivate ?? [], 'network.allowPrivate').map((text, index) =>
-    named(`network.allowPrivate[${index}]`, text, () => parseRange(expectString(text))),
-  );
+  if (typeof options !== 'object' || options === null) throw wrongType('network', 'must be { allow: [...] }', options);
+  refuseUnknown('network', options, allowlistFields);
+  const open = list(options.allowPrivate ?? [], 'network.allowPrivate', 'an array of ranges').map((text, index) => {
+    const where = `network.allowPrivate[${index}]`;
+    if (typeof text !== 'string') throw wrongType(where, 'must be a string', text);
+    return named(`${where} (${quotedHost(text)})`, () => parseRange(text));
+  });
   const policy: Building = { names: new Map(), wildcards: new Map(), literals: new Map(), open, own };
-  list(options.allow, 'network.allow').forEach((item, index) => {
+  list(options.allow, 'network.allow', 'an array of strings').forEach((item, index) => {
     const { host, sni } = allowItem(item, index);
-    named(`network.allow[${index}]`, host, () => addEntry(policy, parseEntry(host), sni));
+    named(`network.allow[${index}] (${quotedHost(host)})`, () => addEntry(policy, parseEntry(host), sni));
   });
   const ports = listenPorts(policy);
   const different = new Set([...ports.ipv4, ...ports.ipv6]).size;
   if (different > MAX_PORTS) throw new RangeError(`network.allow must name at most ${MAX_PORTS} different ports, got ${different}`);
   if (options.onConnection !== undefined && typeof options.onConnection !== 'function') {
-    throw new TypeError('network.onConnection must be a function');
+    throw wrongType('network.onConnection', 'must be a function', options.onConnection);
   }
   const { names, wildcards, literals } = policy;
   return { names, wildcards, literals, open, ports, pins: pins(options.hosts, policy), limits: limits(options), onConnection: options.onConnection ?? null };
@@ -150,23 +151,25 @@ function addEntry(policy: Building, entry: Entry, sni: SniRule): void {
 function allowItem(item: unknown, index: number): { host: string; sni: SniRule } {
   if (typeof item === 'string') return { host: item, sni: 'match' };
   const where = `network.allow[${index}]`;
-  if (typeof item !== 'object' || item === null) throw new TypeError(`${where} must be a string or { host, sni }`);
-  const { host, sni, ...rest } = item as { host?: unknown; sni?: unknown };
-  if (typeof host !== 'string') throw new TypeError(`${where}.host must be a string`);
-  if (sni !== undefined && sni !== 'any') throw new TypeError(`${where}.sni must be "any" or absent`);
-  const [unknown] = Object.keys(rest);
-  if (unknown !== undefined) throw new TypeError(`${where}.${unknown} is not an option`);
+  if (typeof item !== 'object' || item === null || Array.isArray(item)) throw wrongType(where, 'must be a string or { host, sni }', item);
+  refuseUnknown(where, item, ['host', 'sni']);
+  const { host, sni } = item as { host?: unknown; sni?: unknown };
+  if (typeof host !== 'string') throw wrongType(`${where}.host`, 'must be a string', host);
+  if (sni !== undefined && sni !== 'any') throw wrongType(`${where}.sni`, 'must be "any" or absent', sni);
   return { host, sni: sni ?? 'match' };
 }
 
 function pins(hosts: unknown, policy: Building): Map<string, string> {
   const result = new Map<string, string>();
   if (hosts === undefined) return result;
-  if (typeof hosts !== 'object' || hosts === null || Array.isArray(hosts)) throw new TypeError('network.hosts must map names to addresses');
+  // A Map has no properties: its pins would be lost without a word.
+  if (typeof hosts !== 'object' || hosts === null || Symbol.iterator in hosts) throw wrongType('network.hosts', 'must be an object of addresses by name', hosts);
   for (const [key, address] of Object.entries(hosts)) {
-    named('network.hosts', key, () => {
+    const where = `network.hosts[${quotedHost(key)}]`;
+    if (typeof address !== 'string') throw wrongType(where, 'must be a string', address);
+    named(where, () => {
       const name = canonicalName(key);
-      if (typeof address !== 'string' || !parseLiteral(address)) throw new TypeError('must be given a canonical IP address');
+      if (!parseLiteral(address)) throw new TypeError(`must be a canonical IP address, got ${quotedHost(address)}`);
       const reason = refusal(address, policy);
       if (reason) throw new RangeError(`may not be pinned to ${address}: ${reason}`);
       if (result.has(name)) throw new RangeError('is pinned twice');
@@ -188,27 +191,37 @@ function limits(options: EgressOptions): Limits {
 
 function positive(value: unknown, field: string, fallback: number, most: number): number {
   if (value === undefined) return fallback;
-  const message = `network.${field} must be a positive integer${most === Number.MAX_SAFE_INTEGER ? '' : ` of at most ${most}`}`;
-  if (typeof value !== 'number') throw new TypeError(message);
-  if (!Number.isSafeInteger(value) || value < 1 || value > most) throw new RangeError(`${message}, not ${value}`);
+  const where = `network.${field}`;
+  if (typeof value !== 'number') throw wrongType(where, 'must be a positive integer', value);
+  if (!Number.isSafeInteger(value) || value < 1) throw new RangeError(`${where} must be a positive integer, got ${value}`);
+  if (value > most) throw new RangeError(`${where} must be at most ${most}, got ${value}`);
   return value;
 }
 
-function list(value: unknown, field: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw new TypeError(`${field} must be an array`);
-  return value;
+function list(value: unknown, field: string, expected: string): readonly unknown[] {
+  if (!Array.isArray(value)) throw wrongType(field, `must be ${expected}`, value);
+  // Holes are no entries either.
+  return [...(value as unknown[])];
 }
 
-function expectString(value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError('must be a string');
-  return value;
+function refuseUnknown(section: string, options: object, known: readonly string[]): void {
+  const key = Object.keys(options).find((each) => !known.includes(each));
+  if (key === undefined) return;
+  const names = known.map((name) => `${section}.${name}`);
+  const meant = nearest(key, names);
+  const name = /^[\w$]+$/.test(key) ? `${section}.${key}` : `${section}[${quotedHost(key)}]`;
+  throw new TypeError(`${name} is not a known option; ${meant === null ? `known are ${names.join(', ')}` : `did you mean ${meant}?`}`);
 }
 
-function named<T>(field: string, value: unknown, read: () => T): T {
+function wrongType(field: string, expected: string, value: unknown): TypeError {
+  return new TypeError(`${field} ${expected}, got ${shown(value, 'network')}`);
+}
+
+function named<T>(field: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    const message = `${field} (${JSON.stringify(value)}) ${(error as Error).message}`;
+    const message = `${field} ${(error as Error).message}`;
     throw error instanceof RangeError ? new RangeError(message) : new TypeError(message);
   }
 }

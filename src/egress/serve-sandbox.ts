@@ -14,7 +14,7 @@ export interface SandboxSockets {
 
 export interface ServeInput {
   policy: Policy;
-  watchPackets: Native['watchPackets'];
+  native: Pick<Native, 'watchPackets' | 'socketDrops' | 'packetCount'>;
   /** Gets what `policy.onConnection` throws. */
   onThrow: (error: unknown) => void;
 }
@@ -34,22 +34,24 @@ export interface SandboxGateway {
 }
 
 /** Serves the sockets of one sandbox. Takes the descriptors over: rejects with all of them closed. */
-export async function serveSandbox(sockets: SandboxSockets, { policy, watchPackets, onThrow }: ServeInput): Promise<SandboxGateway> {
-  const { dnsUdp, dnsTcp, packets, listeners } = sort(sockets, policy);
-  const gateway = await Gateway.open({ policy, onThrow, sockets: { dnsUdp: { fd: dnsUdp }, dnsTcp: { fd: dnsTcp }, listeners } }).catch((error: unknown) => {
-    closeAll([packets]);
+export async function serveSandbox(sockets: SandboxSockets, { policy, native, onThrow }: ServeInput): Promise<SandboxGateway> {
+  const { dnsUdp, dnsTcp, packets, counter, listeners } = sort(sockets, policy);
+  const kernel = { droppedQueries: () => native.socketDrops(dnsUdp), begun: () => native.packetCount(counter) };
+  const gateway = await Gateway.open({ policy, onThrow, kernel, sockets: { dnsUdp: { fd: dnsUdp }, dnsTcp: { fd: dnsTcp }, listeners } }).catch((error: unknown) => {
+    closeAll([packets, counter]);
     throw error;
   });
   let watch: PacketWatch;
   try {
-    const refusals = new KernelRefusals((attempt) => gateway.refusedByKernel(attempt));
-    watch = watchPackets({ fd: packets, onPacket: (bytes) => refusals.see(bytes) });
+    const refusals = new KernelRefusals((attempt) => gateway.refusedByKernel(attempt), () => gateway.repeated());
+    watch = native.watchPackets({ fd: packets, onPacket: (bytes) => refusals.see(bytes) });
   } catch (error) {
-    closeAll([packets]);
     await gateway.close(0);
+    closeAll([packets, counter]);
     throw error;
   }
   let dropped: number | null = null;
+  let closed = false;
   const unwatch = (): number => {
     if (dropped !== null) return dropped;
     dropped = watch.close();
@@ -64,6 +66,8 @@ export async function serveSandbox(sockets: SandboxSockets, { policy, watchPacke
       // First, as nothing can be added once the gateway's log is handed over.
       const omitted = unwatch();
       await gateway.close(drainMs);
+      if (!closed) closeAll([counter]);
+      closed = true;
       return { connections: gateway.connections, omitted: gateway.omitted + omitted };
     },
   };
@@ -73,16 +77,17 @@ interface Sorted {
   dnsUdp: number;
   dnsTcp: number;
   packets: number;
+  counter: number;
   listeners: { port: number; endpoint: { fd: number } }[];
 }
 
 function sort({ descriptors, hasIpv6 }: SandboxSockets, { ports }: Policy): Sorted {
-  const [dnsUdp, dnsTcp, packets, ...rest] = descriptors;
+  const [dnsUdp, dnsTcp, packets, counter, ...rest] = descriptors;
   const expected = [...ports.ipv4, ...(hasIpv6 ? ports.ipv6 : [])];
-  if (dnsUdp === undefined || dnsTcp === undefined || packets === undefined || rest.length !== expected.length) {
+  if (dnsUdp === undefined || dnsTcp === undefined || packets === undefined || counter === undefined || rest.length !== expected.length) {
     closeAll(descriptors);
     // The kernel cuts the list short where this process may have no more of them.
     throw Object.assign(new Error(`${descriptors.length} of the sandbox's sockets came through`), { code: 'EMFILE' });
   }
-  return { dnsUdp, dnsTcp, packets, listeners: rest.map((fd, index) => ({ port: expected[index] ?? 0, endpoint: { fd } })) };
+  return { dnsUdp, dnsTcp, packets, counter, listeners: rest.map((fd, index) => ({ port: expected[index] ?? 0, endpoint: { fd } })) };
 }

@@ -65,4 +65,8 @@ export interface Native {
   keepPlace(request: PlaceRequest): Promise<boolean>;
   /** Reads a packet socket on the event loop. Throws an Error with `code`, `errno` and `syscall` when that fails. */
   watchPackets(request: PacketRequest): PacketWatch;
+  /** How many packets came through a packet socket's filter since this was asked last. */
+  packetCount(fd: number): number;
+  /** How many packets the kernel dropped at a socket, as its buffer or its queue of connections was full. */
+  socketDrops(fd: number): number;
 }

@@ -15,8 +15,8 @@ export interface RunControl {
   finish(): void;
 }
 
-/** With an allowlist: two for DNS and the one that sees packets. */
-const BEFORE_LISTENERS = 3;
+/** With an allowlist: two for DNS, and the two that see packets. */
+const BEFORE_LISTENERS = 4;
 
 /** Gives an attendant its listener out of the launcher's sockets (native/shared/protocol.h), and gives back the others. */
 export function takeListener(descriptors: readonly number[], network: RunOptions['network'], attendant: Attendant): number[] {

@@ -63,6 +63,6 @@ export class RunEgress {
     const { policy, native, onThrow } = this.#input;
     // Loaded already by whoever compiled the policy.
     const { serveSandbox } = await import('../egress/serve-sandbox.js');
-    return serveSandbox({ descriptors, hasIpv6 }, { policy, watchPackets: native.watchPackets, onThrow });
+    return serveSandbox({ descriptors, hasIpv6 }, { policy, native, onThrow });
   }
 }

@@ -91,6 +91,6 @@ export interface SandboxResult {
   enforcement: Enforcement;
   /** With an allowlist, each attempt to connect, in the order of their ends; the first 1000. */
   connections: Connection[];
-  /** Attempts beyond those in `connections`. */
+  /** Attempts beyond those in `connections`, those included that came faster than anybody could look at them, and datagrams that repeat another. */
   connectionsOmitted: number;
 }

@@ -8,7 +8,7 @@ import { patience } from '../support/lane.js';
 import { needs } from '../support/skip.js';
 import { cli, json } from './cli.js';
 
-beforeEach((context) => needs(context, missingTools('curl')));
+beforeEach((context) => needs(context, missingTools('curl', 'python3')));
 
 const run = (flags: string[], ...command: string[]) => cli(['run', '--no-cwd', ...flags, '--', ...command]);
 const curl = (...args: string[]) => ['curl', '-sS', '--max-time', '20', ...args];
@@ -37,6 +37,13 @@ describe('ringfence run --allow', { timeout: patience(60_000) }, () => {
     expect(port.stderr).toContain('ringfence: refused api.test:8443: port 8443 of this host is not in the allowlist; to allow it: --allow api.test:8443\n');
     const address = await run(['--allow', 'api.test'], ...curl('http://10.20.30.40/'));
     expect(address.stderr).toContain('ringfence: refused 10.20.30.40:80: not in the allowlist; to allow it: --allow 10.20.30.40:80 --allow-private 10.20.30.40/32\n');
+  });
+
+  it('says how many attempts more there were than it knows', async () => {
+    const script = 'import socket\nsock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nfor _ in range(5): sock.sendto(b"x", ("9.9.9.9", 53))\nraise SystemExit(3)';
+    const { exitCode, stderr } = await run(['--allow', 'api.test'], '/usr/bin/python3', '-c', script);
+    expect(exitCode).toBe(3);
+    expect(stderr.trim().split('\n')).toEqual(['ringfence: refused 9.9.9.9:53: UDP is not relayed', 'ringfence: 4 more attempts to connect are counted, but not listed']);
   });
 
   it('says nothing of it where the command made do without', async () => {

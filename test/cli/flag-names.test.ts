@@ -86,6 +86,7 @@ it('an allowlist is made of its three flags', () => {
 
 it('messages of the library name flags', () => {
   expect(inFlags('network.allow[2] ("*.com") would allow everything')).toBe('--allow ("*.com") would allow everything');
+  expect(inFlags('network.hosts["a\\"b.test"] is not in network.allow')).toBe('--host ("a\\"b.test") is not in --allow');
   expect(inFlags('network.allowPrivate[0] ("x") must')).toBe('--allow-private ("x") must');
   expect(inFlags('filesystem.read[0] (/nowhere) must exist')).toBe('--read (/nowhere) must exist');
   expect(inFlags('cwd (/nowhere) must exist')).toBe('--cwd (/nowhere) must exist');

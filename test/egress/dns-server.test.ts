@@ -8,23 +8,35 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { answer } from '../../src/egress/dns.js';
 import { serveTcp, serveUdp } from '../../src/egress/dns-server.js';
-import type { Responder } from '../../src/egress/dns-server.js';
+import type { DnsDesk } from '../../src/egress/dns-server.js';
 
-const respond: Responder = (query, transport) => answer(query, (name) => (name.endsWith('.test') ? { address: '198.18.1.0' } : 'refused'), transport);
+const told = { refused: [] as string[], omitted: 0 };
+const desk: DnsDesk = {
+  respond: (query, transport) => {
+    const { reply, malformed } = answer(query, (name) => (name.endsWith('.test') ? { address: '198.18.1.0' } : 'refused'), transport);
+    if (malformed) told.refused.push(malformed.reason);
+    return reply;
+  },
+  refuse: (reason) => void told.refused.push(reason),
+  omit: (count) => void (told.omitted += count),
+  stir: () => {},
+  accept: () => {},
+};
 const closers: (() => void)[] = [];
 
 afterEach(() => {
   for (const close of closers.splice(0)) close();
+  Object.assign(told, { refused: [], omitted: 0 });
 });
 
 async function startUdp(): Promise<{ socket: UdpSocket; port: number }> {
-  const socket = await serveUdp({ host: '127.0.0.1', port: 0 }, respond);
+  const socket = await serveUdp({ host: '127.0.0.1', port: 0 }, desk);
   closers.push(() => socket.close());
   return { socket, port: socket.address().port };
 }
 
 async function startTcp(): Promise<{ clients: Set<Socket>; port: number }> {
-  const { server, clients } = await serveTcp({ host: '127.0.0.1', port: 0 }, respond);
+  const { server, clients } = await serveTcp({ host: '127.0.0.1', port: 0 }, desk);
   closers.push(() => {
     server.close();
     for (const client of clients) client.destroy();
@@ -41,7 +53,7 @@ function frame(name: string, id: number): Buffer {
 
 function frames(bytes: Buffer): { id: number | undefined; answers: number }[] {
   const found = [];
-  for (let offset = 0; offset < bytes.length; offset += 2 + bytes.readUInt16BE(offset)) {
+  for (let offset = 0; offset + 2 <= bytes.length && offset + 2 + bytes.readUInt16BE(offset) <= bytes.length; offset += 2 + bytes.readUInt16BE(offset)) {
     const packet = decode(bytes.subarray(offset + 2, offset + 2 + bytes.readUInt16BE(offset)));
     found.push({ id: packet.id, answers: packet.answers?.length ?? 0 });
   }
@@ -88,6 +100,7 @@ describe('serveUdp', () => {
     const replies: number[] = [];
     client.on('message', (message) => replies.push(message.readUInt16BE(0)));
     await expect.poll(() => replies).toContain(77);
+    expect(told.refused).toContain('no DNS query');
     client.close();
   });
 });
@@ -97,10 +110,10 @@ describe('a socket that cannot be served', () => {
     const { port } = await startUdp();
     const udpHandles = () => process.getActiveResourcesInfo().filter((name) => name === 'UDPWrap').length;
     const before = udpHandles();
-    await expect(serveUdp({ host: '127.0.0.1', port }, respond)).rejects.toMatchObject({ code: 'EADDRINUSE' });
-    await expect(serveUdp({ fd: 0x7fff }, respond)).rejects.toThrow();
+    await expect(serveUdp({ host: '127.0.0.1', port }, desk)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(serveUdp({ fd: 0x7fff }, desk)).rejects.toThrow();
     const tcp = await startTcp();
-    await expect(serveTcp({ host: '127.0.0.1', port: tcp.port }, respond)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(serveTcp({ host: '127.0.0.1', port: tcp.port }, desk)).rejects.toMatchObject({ code: 'EADDRINUSE' });
     await expect.poll(udpHandles).toBeLessThanOrEqual(before);
   });
 });
@@ -118,17 +131,42 @@ describe('serveTcp', () => {
     expect(frames(await exchange(port, Array.from(bytes, (byte) => Buffer.from([byte]))))).toEqual([{ id: 1, answers: 1 }, { id: 2, answers: 1 }]);
   });
 
-  it.each<[string, Buffer]>([
-    ['an oversized frame', Buffer.from([0x10, 0x01, 1, 2, 3])],
-    ['an empty frame', Buffer.from([0, 0])],
-    ['a response', Buffer.concat([Buffer.from([0, 12]), encode({ type: 'response' }).subarray(0, 12)])],
-  ])('hangs up on %s', async (_, bytes) => {
+  it.each<[string, string, Buffer]>([
+    ['an oversized frame', 'DNS query of 4097 bytes', Buffer.from([0x10, 0x01, 1, 2, 3])],
+    ['an empty frame', 'no DNS query', Buffer.from([0, 0])],
+    ['a response', 'no DNS query', Buffer.concat([Buffer.from([0, 12]), encode({ type: 'response' }).subarray(0, 12)])],
+  ])('hangs up on %s, and tells', async (_, reason, bytes) => {
     const { port, clients } = await startTcp();
     const client = connect({ host: '127.0.0.1', port });
     client.on('error', () => {});
     client.write(bytes);
     await closed(client);
     expect(clients.size).toBe(0);
+    expect(told).toEqual({ refused: [reason], omitted: 0 });
+  });
+
+  it('tells what was cut short, and counts what stood behind the end', async () => {
+    const { port } = await startTcp();
+    await exchange(port, [frame('api.test', 1).subarray(0, 9)]);
+    expect(told).toEqual({ refused: ['a DNS query that ends half-way'], omitted: 0 });
+    const client = connect({ host: '127.0.0.1', port });
+    client.on('error', () => {});
+    client.write(Buffer.concat([Buffer.from([0, 0]), frame('a.test', 1), frame('b.test', 2)]));
+    await closed(client);
+    expect(told).toEqual({ refused: ['a DNS query that ends half-way', 'no DNS query'], omitted: 2 });
+  });
+
+  it('lets what is faster than the pace wait, and loses nothing of it', async () => {
+    const { port } = await startTcp();
+    const queries = Buffer.concat(Array.from({ length: 3000 }, (_, id) => frame('api.test', id)));
+    const client = connect({ host: '127.0.0.1', port });
+    const received: Buffer[] = [];
+    client.on('data', (chunk: Buffer) => received.push(chunk));
+    client.write(queries);
+    await expect.poll(() => frames(Buffer.concat(received)).length, { timeout: 10_000 }).toBe(3000);
+    client.destroy();
+    expect(frames(Buffer.concat(received)).map(({ id }) => id)).toEqual(Array.from({ length: 3000 }, (_, id) => id));
+    expect(told).toEqual({ refused: [], omitted: 0 });
   });
 
   it('serves a bounded number of clients, and goes on when some leave', async () => {
@@ -138,6 +176,7 @@ describe('serveTcp', () => {
     const late = connect({ host: '127.0.0.1', port });
     late.on('error', () => {});
     await closed(late);
+    expect(told.refused).toEqual(['more than 64 DNS connections at one time']);
     for (const client of idle) client.destroy();
     await expect.poll(() => clients.size).toBe(0);
     expect(frames(await exchange(port, [frame('api.test', 5)]))).toEqual([{ id: 5, answers: 1 }]);

@@ -18,10 +18,10 @@ function query(name: string, type = 'A', more: Partial<Packet> = {}): Buffer {
   return encode({ type: 'query', id: 0x1234, flags: 0x0100, questions: [{ name, type: type as RecordType, class: 'IN' }], ...more });
 }
 
-function ask(message: Buffer, transport: 'udp' | 'tcp' = 'udp'): { packet: DecodedPacket & { rcode?: string }; refused?: { name: string; type: string } } {
-  const { reply, refused } = answer(message, lookup, transport);
+function ask(message: Buffer, transport: 'udp' | 'tcp' = 'udp'): { packet: DecodedPacket & { rcode?: string }; refused?: { name: string; type: string }; malformed?: { name: string; reason: string } } {
+  const { reply, refused, malformed } = answer(message, lookup, transport);
   if (!reply) throw new Error('no reply');
-  return { packet: decode(reply), ...(refused && { refused }) };
+  return { packet: decode(reply), ...(refused && { refused }), ...(malformed && { malformed }) };
 }
 
 describe('answer', () => {
@@ -30,13 +30,6 @@ describe('answer', () => {
     expect(packet).toMatchObject({ id: 0x1234, type: 'response', rcode: 'NOERROR', flag_aa: true, flag_ra: true, flag_rd: true, flag_tc: false });
     expect(packet.questions).toMatchObject([{ name: 'eXaMpLe.CoM', type: 'A', class: 'IN' }]);
     expect(packet.answers).toMatchObject([{ name: 'eXaMpLe.CoM', type: 'A', data: ADDRESS, ttl: 300 }]);
-    expect(refused).toBeUndefined();
-  });
-
-  it.each(['AAAA', 'TXT', 'MX', 'UNKNOWN_65', 'UNKNOWN_64', 'SRV', 'CNAME', 'NS', 'SOA', 'CAA', 'PTR', 'UNKNOWN_65280'])('gives an allowed name no %s record (65 is HTTPS, 64 SVCB), but says that it exists', (type) => {
-    const { packet, refused } = ask(query('example.com', type));
-    expect(packet).toMatchObject({ rcode: 'NOERROR', answers: [] });
-    expect(packet.questions).toMatchObject([{ name: 'example.com' }]);
     expect(refused).toBeUndefined();
   });
 
@@ -77,16 +70,18 @@ describe('answer', () => {
     expect(ask(edns).packet).toMatchObject({ flag_tc: false, answers: [{ data: ADDRESS }] });
   });
 
-  it('drops responses and what is shorter than a header', () => {
-    expect(answer(encode({ type: 'response', questions: [{ name: 'example.com', type: 'A' }] }), lookup, 'udp')).toEqual({ reply: null });
-    expect(answer(Buffer.alloc(11), lookup, 'udp')).toEqual({ reply: null });
-    expect(answer(Buffer.alloc(0), lookup, 'udp')).toEqual({ reply: null });
+  it('drops responses and what is shorter than a header, and tells of them', () => {
+    const none = { reply: null, malformed: { name: 'unknown', reason: 'no DNS query' } };
+    expect(answer(encode({ type: 'response', questions: [{ name: 'example.com', type: 'A' }] }), lookup, 'udp')).toEqual(none);
+    expect(answer(Buffer.alloc(11), lookup, 'udp')).toEqual(none);
+    expect(answer(Buffer.alloc(0), lookup, 'udp')).toEqual(none);
   });
 
   it('implements plain queries only', () => {
     const update = query('example.com');
     update[2] = 5 << 3;
     expect(ask(update).packet.rcode).toBe('NOTIMP');
+    expect(answer(update, lookup, 'udp').malformed).toEqual({ name: 'example.com', reason: 'DNS opcode 5' });
   });
 
   it.each<[string, (message: Buffer) => Buffer]>([
@@ -103,8 +98,27 @@ describe('answer', () => {
     ['a reserved label kind', (message) => changed(message, 12, 0x87)],
     ['an option cut short', () => query('example.com', 'A', { additionals: [opt(512)] }).subarray(0, -4)],
   ])('answers %s with FORMERR', (_, change) => {
-    const { packet, refused } = ask(change(query('example.com')));
+    const { packet, refused, malformed } = ask(change(query('example.com')));
     expect(packet).toMatchObject({ id: 0x1234, rcode: 'FORMERR', answers: [] });
+    expect(refused).toBeUndefined();
+    expect(malformed?.reason).toBe('malformed DNS query');
+  });
+
+  it.each<[string, number[], string]>([
+    ['dots inside labels', [3, 0x61, 0x2e, 0x62, 1, 0x63, 0], 'a\\.b.c'],
+    ['bytes that are no text', [2, 0x1b, 0xff, 0], '\u001b\u00ff'],
+    ['a name cut short', [9, 0x61, 0x62], 'ab'],
+    ['a pointer', [1, 0x61, 0xc0, 12], 'a'],
+    ['nothing', [], 'unknown'],
+  ])('tells the name of what is malformed by %s, as far as there is one', (_, bytes, name) => {
+    const message = Buffer.concat([query('x').subarray(0, 12), Buffer.from(bytes)]);
+    expect(answer(message, lookup, 'udp').malformed).toEqual({ name, reason: 'malformed DNS query' });
+  });
+
+  it.each(['AAAA', 'TXT', 'MX', 'UNKNOWN_65', 'UNKNOWN_64', 'SRV', 'CNAME', 'NS', 'SOA', 'CAA', 'PTR', 'UNKNOWN_65280'])('gives an allowed name no %s record (65 is HTTPS, 64 SVCB), but says that it exists', (type) => {
+    const { packet, refused } = ask(query('example.com', type));
+    expect(packet).toMatchObject({ rcode: 'NOERROR', answers: [] });
+    expect(packet.questions).toMatchObject([{ name: 'example.com' }]);
     expect(refused).toBeUndefined();
   });
 

@@ -17,4 +17,15 @@ describe('Pace', () => {
     now += 60_000;
     expect(takeAll()).toBe(10);
   });
+
+  it('tells who has to wait how long, one behind the other', () => {
+    let now = 0;
+    const pace = new Pace(10, () => now, 2);
+    expect([pace.reserve(), pace.reserve(), pace.reserve(), pace.reserve()]).toEqual([0, 0, 100, 200]);
+    now += 200;
+    expect(pace.take()).toBe(false);
+    expect(pace.reserve()).toBe(100);
+    now += 60_000;
+    expect([pace.reserve(), pace.reserve(), pace.reserve()]).toEqual([0, 0, 100]);
+  });
 });

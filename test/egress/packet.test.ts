@@ -16,6 +16,25 @@ describe('parsePacket', () => {
     expect(parsePacket(segment({ to: '1.2.3.4', port: 99, options: 40 }))).toMatchObject({ address: '1.2.3.4', port: 99 });
   });
 
+  it('reads past a routing header and that of a first fragment', () => {
+    const to = '2606:4700::1111';
+    const behind = (packet: Uint8Array, kind: number, header: number[]) => {
+      const bytes = Uint8Array.from([...packet.subarray(0, 40), packet[6] ?? 0, ...header.slice(1), ...packet.subarray(40)]);
+      bytes[6] = kind;
+      return bytes;
+    };
+    const routing = (hops: number, via: number[]) => [0, 2 * hops, 4, hops - 1, hops - 1, 0, 0, 0, ...Array.from({ length: hops }, () => via).flat()];
+    const elsewhere = [0x26, 0, 0xbe, 0xef, ...new Array<number>(11).fill(0), 1];
+    expect(parsePacket(behind(segment({ from: '::1', to, port: 443 }), 43, routing(1, elsewhere)))).toMatchObject({ protocol: 'tcp', address: to, port: 443 });
+    expect(parsePacket(behind(datagram({ from: '::1', to, port: 53 }), 43, routing(2, elsewhere)))).toMatchObject({ protocol: 'udp', address: '2600:beef::1', port: 53 });
+    expect(parsePacket(behind(datagram({ from: '::1', to, port: 53 }), 44, [0, 0, 0, 1, 0, 0, 0, 7]))).toMatchObject({ protocol: 'udp', address: to, port: 53 });
+    expect(parsePacket(behind(datagram({ from: '::1', to, port: 53 }), 44, [0, 0, 0, 9, 0, 0, 0, 7]))).toBeNull();
+    expect(parsePacket(behind(datagram({ from: '::1', to, port: 53 }), 43, routing(8, elsewhere)).subarray(0, 128))).toMatchObject({ protocol: 'other', address: '2600:beef::1', port: 0, identity: null });
+    const answer = behind(segment({ from: '::1', to, port: 443 }), 43, routing(1, elsewhere));
+    answer[40 + 24 + 13] = 0x12;
+    expect(parsePacket(answer)).toBeNull();
+  });
+
   it('tells a segment that is sent again from another connection of the same ports', () => {
     const identity = (change: { sequence?: number; sourcePort?: number }) => parsePacket(segment({ to: '1.2.3.4', port: 99, ...change }))?.identity;
     expect(identity({ sequence: 5 })).toBe(identity({ sequence: 5 }));
@@ -27,6 +46,9 @@ describe('parsePacket', () => {
     for (const packet of [segment({ to: '1.2.3.4', port: 99 }), segment({ from: '::1', to: '::2', port: 99 })]) {
       for (let length = 0; length < packet.length - 12; length++) expect(parsePacket(packet.subarray(0, length))).toBeNull();
     }
+    const lite = datagram({ to: '8.8.8.8', port: 53 });
+    lite[9] = 136;
+    expect(parsePacket(lite)).toMatchObject({ protocol: 'udp', address: '8.8.8.8', port: 53 });
     const icmp = segment({ to: '1.2.3.4', port: 99 });
     icmp[9] = 1;
     expect(parsePacket(icmp)).toBeNull();

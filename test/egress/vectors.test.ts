@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { parseRange, refusal } from '../../src/egress/addresses.js';
 import { allowedName, compilePolicy } from '../../src/egress/policy.js';
+import { quotedHost } from '../../src/run/option-words.js';
 import { readVectors } from './support/vectors.js';
 import type { Vector } from './support/vectors.js';
 
@@ -41,7 +42,7 @@ describe('egress vectors', () => {
   it.each(vectors.filter(({ kind, verdict }) => kind === 'entry' && verdict === 'error'))(
     'the error for entry $input names field, index, entry and reason',
     ({ input }) => {
-      const prefix = `network.allow[1] (${JSON.stringify(input)}) `;
+      const prefix = `network.allow[1] (${quotedHost(input)}) `;
       expect(() => compilePolicy({ allow: ['example.com', input] })).toThrow(prefix);
       try {
         compilePolicy({ allow: ['example.com', input] });

@@ -69,7 +69,7 @@ describe('the package', () => {
     expect(JSON.parse(output(process.execPath, ['--input-type=module', '-e', script], project))).toEqual([
       path.join(prebuilt, 'ringfence.node'),
       path.join(prebuilt, 'ringfence-launcher'),
-      ['launch', 'keepPlace', 'watchPackets'],
+      ['launch', 'keepPlace', 'watchPackets', 'socketDrops', 'packetCount'],
     ]);
   });
 

@@ -50,6 +50,30 @@ async function watched(): Promise<{ fd: number; seen: string[]; watch: PacketWat
   return { fd, seen, watch, send };
 }
 
+describe('socketDrops', () => {
+  it('tells what the kernel dropped, so that nothing is missing', async () => {
+    const { fd, port } = await strangeSocket();
+    const sender = createSocket('udp4');
+    ends.push(async () => {
+      sender.close();
+      closeSync(fd);
+    });
+    expect(native().socketDrops(fd)).toBe(0);
+    for (let sent = 0; sent < 3000; sent++) await new Promise((resolve) => sender.send('x', port, '127.0.0.1', resolve));
+    const dropped = native().socketDrops(fd);
+    expect(dropped).toBeGreaterThan(0);
+    let queued = 0;
+    native().watchPackets({ fd, onPacket: () => void queued++ }).close();
+    expect(queued).toBeGreaterThan(0);
+    expect(queued + dropped).toBe(3000);
+  });
+
+  it('takes a number, and knows nothing of what is no socket', () => {
+    expect(() => native().socketDrops('0' as never)).toThrow(TypeError);
+    expect(native().socketDrops(1_000_000)).toBe(0);
+  });
+});
+
 describe('watchPackets', () => {
   it('hands over each packet, in order, also those of a burst', async () => {
     const { seen, send } = await watched();

@@ -118,6 +118,8 @@ describe('options that are wrong', () => {
     [{ network: true }, TypeError, "network must be 'none', 'host' or { allow: [...] }, got true"],
     [{ network: ['a.test'] }, TypeError, "network must be 'none', 'host' or { allow: [...] }, got an array"],
     [{ network: null }, TypeError, "network must be 'none', 'host' or { allow: [...] }, got null"],
+    [{ network: 'https://me:secret@api.test' }, RangeError, "network must be 'none', 'host' or { allow: [...] }, got \"https://…@api.test\""],
+    [{ filesystem: { read: ['node_modules/@scope/a?b'] } }, RangeError, 'filesystem.read[0] must be an absolute path, got "node_modules/@scope/a?b"'],
     [{ filesystem: { read: ['x'] } }, RangeError, 'filesystem.read[0] must be an absolute path, got "x"'],
     [{ filesystem: { write: '/x' } }, TypeError, 'filesystem.write must be an array of absolute paths, got "/x"'],
     [{ filesystem: null }, TypeError, 'filesystem must be an object, got null'],

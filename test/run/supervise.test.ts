@@ -134,16 +134,16 @@ describe('the sockets of an allowlist', () => {
   const hasAllowlist = true;
 
   it('are served until the launcher has gone, and leave nothing', async () => {
-    await play(['sockets 5', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
+    await play(['sockets 6', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
     const before = leftovers();
-    const ending = await play(['sockets 5', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
+    const ending = await play(['sockets 6', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
     expect(ending).toMatchObject({ outcome: 'exit', unserved: null, egress: { connections: [], omitted: 0 } });
     await nothingNew(before);
   });
 
   it.each([
-    ['that are none', 'pipes 5', 'allowlist-unavailable'],
-    ['of which some did not come through', 'sockets 4', 'host-out-of-descriptors'],
+    ['that are none', 'pipes 6', 'allowlist-unavailable'],
+    ['of which some did not come through', 'sockets 5', 'host-out-of-descriptors'],
     ['of which too many came', 'sockets 7', 'host-out-of-descriptors'],
   ])('%s end the run, and are closed', async (_, sockets, code) => {
     const script = [sockets, 'command', 'ready 0', 'ended 0x100', 'exit 0'];
@@ -158,14 +158,14 @@ describe('the sockets of an allowlist', () => {
 
   it('that come twice are served once', async () => {
     const before = leftovers();
-    const ending = await play(['sockets 5', 'sockets 5', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
+    const ending = await play(['sockets 6', 'sockets 6', 'ready 0', 'ended 0', 'exit 0'], { hasAllowlist });
     expect(ending.outcome).toBe('exit');
     await nothingNew(before);
   });
 
   it('that nobody asked for, or that do not come, are no protocol', async () => {
     const before = leftovers();
-    for (const ending of [await play(['sockets 5', 'command', 'exit 0']), await play(['ready 0', 'command', 'exit 0'], { hasAllowlist })]) {
+    for (const ending of [await play(['sockets 6', 'command', 'exit 0']), await play(['ready 0', 'command', 'exit 0'], { hasAllowlist })]) {
       expect(ending.outcome).toBe('spawn-error');
       expect(codeOf(ending)).toBe('launcher-protocol');
       expect(ending.stdout.text()).toBe('hung up\n');
@@ -175,8 +175,8 @@ describe('the sockets of an allowlist', () => {
 
   it('are closed when the launcher fails after them', async () => {
     const before = leftovers();
-    expect((await play(['sockets 5', 'failure 3', 'exit 1'], { hasAllowlist })).outcome).toBe('spawn-error');
-    expect((await play(['sockets 5', 'raise 9'], { hasAllowlist })).outcome).toBe('spawn-error');
+    expect((await play(['sockets 6', 'failure 3', 'exit 1'], { hasAllowlist })).outcome).toBe('spawn-error');
+    expect((await play(['sockets 6', 'raise 9'], { hasAllowlist })).outcome).toBe('spawn-error');
     await nothingNew(before);
   });
 });

@@ -167,4 +167,86 @@ def sockets():
     return {name: outcome(lambda kind=kind: socket.socket(*kind).close() or 'made') for name, kind in kinds.items()}
 
 
+def question(name, number=0, kind=1):
+    labels = b''.join(bytes([len(label)]) + label.encode() for label in name.split('.'))
+    return number.to_bytes(2, 'big') + b'\1\0\0\1\0\0\0\0\0\0' + labels + b'\0' + kind.to_bytes(2, 'big') + b'\0\1'
+
+
+def messages(*texts):
+    """Each of these bytes, in hex, as a datagram to the resolver; the code of each answer, or what came instead."""
+    def one(text):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(0.5)
+            sock.connect(('127.0.0.1', 53))
+            sock.send(bytes.fromhex(text))
+            return sock.recv(4096)[3] & 15
+    return [outcome(lambda text=text: one(text)) for text in texts]
+
+
+def ask_and_go(name, count):
+    """That many questions, as fast as they can be sent, by one who does not wait for an answer."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.connect(('127.0.0.1', 53))
+    return sum(sock.send(question('n%d.%s' % (number, name), number % 65536)) > 0 for number in range(int(count)))
+
+
+def stream(name, count, reads='yes'):
+    """That many questions over one connection; how many bytes of answers were read."""
+    frames = b''.join(len(each).to_bytes(2, 'big') + each for each in (question('n%d.%s' % (number, name), number % 65536) for number in range(int(count))))
+    with socket.create_connection(('127.0.0.1', 53)) as sock:
+        sock.sendall(frames)
+        sock.shutdown(socket.SHUT_WR)
+        return len(read_all(sock)) if reads == 'yes' else 0
+
+
+def resolver_crowd(count):
+    """That many connections to the resolver at one time; how many of them it hung up on."""
+    socks = [socket.create_connection(('127.0.0.1', 53)) for _ in range(int(count))]
+    time.sleep(1)
+    gone = 0
+    for sock in socks:
+        sock.setblocking(False)
+        word = outcome(lambda sock=sock: sock.recv(1) == b'' and 'end')
+        gone += word in ('end', 'ECONNRESET')
+    return gone
+
+
+def odd_packets(host, port):
+    """IPv6 packets whose payload stands behind another header: fragments, and segment routing's header."""
+    port, said = int(port), {}
+    big = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    big.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    said['fragments'] = outcome(lambda: big.sendto(bytes(65527), (host, port)))
+    for hops in (1, 8):
+        header = bytes([0, 2 * hops, 4, hops - 1, hops - 1, 0, 0, 0]) + socket.inet_pton(socket.AF_INET6, host) * hops
+        for kind in ('datagram', 'stream'):
+            port += 1
+            sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM if kind == 'datagram' else socket.SOCK_STREAM)
+            sock.settimeout(1.5)
+            outcome(lambda: sock.setsockopt(41, 57, header))
+            said['%s behind %d' % (kind, hops)] = outcome(lambda: sock.sendto(b'x', (host, port)) if kind == 'datagram' else sock.connect((host, port)))
+    return said
+
+
+def burst(host, port, count):
+    """Begins that many connections and lets go of all of them at once."""
+    address, socks = socket.gethostbyname(host), []
+    for _ in range(int(count)):
+        socks.append(socket.socket())
+        socks[-1].setblocking(False)
+        socks[-1].connect_ex((address, int(port)))
+    return len(socks)
+
+
+def hammer(host, port, seconds):
+    """Connects and lets go, over and over; how often."""
+    address, end, count = socket.gethostbyname(host), time.monotonic() + float(seconds), 0
+    while time.monotonic() < end:
+        with socket.socket() as sock:
+            sock.setblocking(False)
+            sock.connect_ex((address, int(port)))
+        count += 1
+    return count
+
+
 print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))

@@ -20,9 +20,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+const toApi = () => ({ allow: [`api.test:${port}`], hosts: { 'api.test': '127.0.0.1' }, allowPrivate: ['127.0.0.1/32'] });
+
 function guest(args: string[], change: Partial<SandboxOptions> = {}): Promise<SandboxResult> {
-  const network = { allow: [`api.test:${port}`], hosts: { 'api.test': '127.0.0.1' }, allowPrivate: ['127.0.0.1/32'] };
-  return runSandboxed({ command: program, args, timeoutMs: patience(30_000), network, filesystem: { read: [program] }, ...change });
+  return runSandboxed({ command: program, args, timeoutMs: patience(30_000), network: toApi(), filesystem: { read: [program] }, ...change });
 }
 
 const told = ({ connections, connectionsOmitted }: SandboxResult) => connections.length + connectionsOmitted;
@@ -42,14 +43,20 @@ async function besides(flood: Promise<SandboxResult>): Promise<{ flooder: Sandbo
 }
 
 describe('a guest that floods', { timeout: patience(90_000) }, () => {
-  it('with queries is answered at a bounded rate, told at that rate, and holds nobody else up', async () => {
-    const { flooder, served, tried } = await besides(guest(['flood', '300000', 'api.test']));
+  it('with queries is answered at a bounded rate, has all of them counted, and holds nobody else up', async () => {
+    let heard = 0;
+    const network = { ...toApi(), onConnection: () => void heard++ };
+    const { flooder, served, tried } = await besides(guest(['flood', '300000', 'api.test'], { network }));
     const sent = Number(/(\d+) sent/.exec(flooder.stdout)?.[1]);
     // Far more than is looked at; and the last question is answered like any other.
     expect(flooder.stdout).toMatch(/^ESCAPED \d+ sent, and it still answers$/m);
     expect(sent).toBeGreaterThan(100_000);
-    expect(told(flooder)).toBeLessThan(2000 * (2 + flooder.durationMs / 1000));
-    expect(told(flooder)).toBeGreaterThan(1000);
+    expect(flooder.connections.length).toBe(1000);
+    // Where the kernel is at its limit it drops some before any socket, and counts them nowhere.
+    expect(told(flooder)).toBeLessThanOrEqual(sent);
+    expect(told(flooder)).toBeGreaterThan(sent * 0.99);
+    expect(heard).toBeLessThan(2000 * (2 + flooder.durationMs / 1000));
+    expect(heard).toBeGreaterThan(1000);
     expect(tried).toBeGreaterThan(0);
     expect(served).toBe(tried);
   });
@@ -58,8 +65,8 @@ describe('a guest that floods', { timeout: patience(90_000) }, () => {
     const { flooder, served, tried } = await besides(guest(['spray', '30000', '9.9.9.9', '53']));
     expect(flooder.connections.length).toBe(1000);
     expect(flooder.connections.every(({ reason, verdict }) => verdict === 'refused' && reason === 'UDP is not relayed')).toBe(true);
-    expect(told(flooder)).toBeGreaterThan(29_000);
     expect(told(flooder)).toBeLessThanOrEqual(30_000);
+    expect(told(flooder)).toBeGreaterThan(30_000 * 0.99);
     expect(served).toBe(tried);
   });
 

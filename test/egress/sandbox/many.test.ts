@@ -11,6 +11,7 @@ import type { EgressOptions, SandboxResult } from '../../../src/index.js';
 import { compileFixture } from '../../support/compile.js';
 import { patience, whereAmI } from '../../support/lane.js';
 import { leftovers, newLeftovers } from '../../support/leftovers.js';
+import { belongsHere } from '../../support/skip.js';
 import { useOwnTmpdir } from '../../support/temporary.js';
 
 useOwnTmpdir();
@@ -76,5 +77,39 @@ describe('allowlists', { timeout: patience(120_000) }, () => {
       console.log(JSON.stringify({ first: first.outcome, outcome, code: error?.code, left: after - before, last: last.outcome }));`;
     const { stdout } = await execa(process.execPath, ['--input-type=module', '-e', script]);
     expect(JSON.parse(stdout)).toEqual({ first: 'exit', outcome: 'spawn-error', code: 'host-out-of-descriptors', left: 0, last: 'exit' });
+  });
+
+  it('of a host that runs out of descriptors meanwhile: what it could not take is counted', async (context) => {
+    belongsHere(context, !whereAmI().uml, 'outside of User-Mode Linux, where the order of things is another');
+    const port = await greeter();
+    const client = [
+      'import socket, time',
+      "address = socket.gethostbyname('api.test')",
+      'def connect():',
+      '    sock = socket.socket()',
+      `    sock.connect((address, ${port}))`,
+      '    return sock',
+      'connect().recv(10)',
+      'time.sleep(1)',
+      'socks = [connect() for _ in range(60)]',
+      'time.sleep(0.5)',
+    ].join('\n');
+    const script = `
+      import { execFileSync } from 'node:child_process';
+      import { readdirSync } from 'node:fs';
+      import { runSandboxed } from ${JSON.stringify(library)};
+      let told = 0;
+      const onConnection = () => {
+        // Not before: launching takes more.
+        if (told++ === 0) execFileSync('prlimit', ['--pid', String(process.pid), '--nofile=' + (readdirSync('/proc/self/fd').length + 12) + ':']);
+      };
+      const network = { ...${JSON.stringify(toLoopback(`api.test:${port}`))}, onConnection };
+      const { outcome, exitCode, stderr, connections, connectionsOmitted } = await runSandboxed({ command: '/usr/bin/python3', args: ['-c', ${JSON.stringify(client)}], timeoutMs: ${patience(30_000)}, network });
+      console.log(JSON.stringify({ outcome, exitCode, stderr, listed: connections.length, omitted: connectionsOmitted }));`;
+    const { stdout } = await execa(process.execPath, ['--input-type=module', '-e', script]);
+    const { listed, omitted, ...how } = JSON.parse(stdout) as { listed: number; omitted: number };
+    expect(how).toEqual({ outcome: 'exit', exitCode: 0, stderr: '' });
+    expect(omitted).toBeGreaterThan(0);
+    expect(listed + omitted).toBe(61);
   });
 });
