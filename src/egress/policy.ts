@@ -28,7 +28,7 @@ export interface EgressOptions {
   /** Bytes of the whole run, both directions together. Default: no limit. */
   maxBytes?: number | undefined;
   /** Called with each attempt, allowed or refused, when it is over. If it throws, the run is killed and rejects with that. */
-  onConnection?: ((connection: Connection) => void | Promise<void>) | undefined;
+  onConnection?: ((connection: Connection) => unknown) | undefined;
 }
 
 /** `match`: the TLS server name must be the name that was dialled. */
@@ -46,7 +46,7 @@ export interface Policy {
   /** What needs a listening socket inside the sandbox, by family; ascending. */
   ports: ListenPorts;
   limits: Limits;
-  onConnection: ((connection: Connection) => void | Promise<void>) | null;
+  onConnection: ((connection: Connection) => unknown) | null;
 }
 
 export interface ListenPorts {

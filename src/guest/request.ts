@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** Called with each value that the guest gives; what it returns, or its promise does, must be JSON. */
-export type Binding = (args: unknown) => unknown;
+export type Binding = (args: any) => unknown;
 
 /** What `executor.run` takes. */
 export interface GuestRequest {

@@ -4,7 +4,7 @@ import { StringDecoder } from 'node:string_decoder';
 const FIRST_BYTES = 4096;
 
 /** The caller's own function for output: may throw. Nothing more is read until a promise that it returns is settled. */
-export type OnChunk = (chunk: Buffer) => void | Promise<void>;
+export type OnChunk = (chunk: Buffer) => unknown;
 
 export interface CaptureOptions {
   maxBytes: number;

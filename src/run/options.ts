@@ -45,9 +45,9 @@ export interface SandboxOptions {
    * read, which slows the guest down, and the result waits, unless the run was ended (timeout, abort). If it throws or rejects, the run is killed and
    * `runSandboxed` rejects with that.
    */
-  onStdout?: ((chunk: Buffer) => void | Promise<void>) | undefined;
+  onStdout?: ((chunk: Buffer) => unknown) | undefined;
   /** As `onStdout`, for standard error. */
-  onStderr?: ((chunk: Buffer) => void | Promise<void>) | undefined;
+  onStderr?: ((chunk: Buffer) => unknown) | undefined;
   /** False: the result's `stdout` and `stderr` stay empty, and the caps may be of any size. Default: true. */
   keepOutput?: boolean | undefined;
   /**

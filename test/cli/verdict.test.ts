@@ -15,6 +15,8 @@ const enforcement: Enforcement = {
   pids: enforced,
   memory: enforced,
   cpu: { status: 'disabled', by: 'no limit asked for' },
+  syscalls: enforced,
+  landlock: enforced,
 };
 const clean: SandboxResult = {
   outcome: 'exit',
@@ -33,6 +35,7 @@ const clean: SandboxResult = {
   usage: { wallMs: 1, cpuUserMs: 1, cpuSystemMs: 1, peakMemoryBytes: 128 * 2 ** 20, peakPids: 2, oomKills: 0, pidsRefused: 0 },
   enforcement,
   connections: [],
+  connectionsOmitted: 0,
 };
 const said = (result: Partial<SandboxResult>, by: NodeJS.Signals | null = null, more: Partial<RunFlags> = {}) =>
   verdict({ ...clean, exitCode: null, ...result }, { ...flags, ...more }, by);

@@ -52,7 +52,7 @@ function frame(name: string, id: number): Buffer {
 }
 
 function frames(bytes: Buffer): { id: number | undefined; answers: number }[] {
-  const found = [];
+  const found: { id: number | undefined; answers: number }[] = [];
   for (let offset = 0; offset + 2 <= bytes.length && offset + 2 + bytes.readUInt16BE(offset) <= bytes.length; offset += 2 + bytes.readUInt16BE(offset)) {
     const packet = decode(bytes.subarray(offset + 2, offset + 2 + bytes.readUInt16BE(offset)));
     found.push({ id: packet.id, answers: packet.answers?.length ?? 0 });

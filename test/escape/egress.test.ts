@@ -101,7 +101,7 @@ attackClass(about, [
     ground: service,
     guest: (lab, { port }) => lab.attack('tcp', 'api.test', String(port)),
     options: () => allowed(1),
-    control: withOptions('that port allowed', ({ port }) => allowed(port)),
+    control: withOptions('that port allowed', ({ port }: Service) => allowed(port)),
     escaped: greeted,
   }),
   attack({
@@ -109,7 +109,7 @@ attackClass(about, [
     ground: service,
     guest: (lab, { port }) => lab.attack('tcp', 'sub.api.test', String(port)),
     options: ({ port }) => allowed(port),
-    control: withOptions('a wildcard', ({ port }) => allowed(port, { allow: [`*.api.test:${port}`], hosts: { 'sub.api.test': '127.0.0.1' } })),
+    control: withOptions('a wildcard', ({ port }: Service) => allowed(port, { allow: [`*.api.test:${port}`], hosts: { 'sub.api.test': '127.0.0.1' } })),
     escaped: greeted,
   }),
   attack({

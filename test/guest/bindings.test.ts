@@ -8,7 +8,7 @@ describe.each(runtimes)('functions of the host, called from %s', (runtime) => {
 
   it('get their arguments and are answered', async () => {
     const source = 'export default async () => [await host.add({ a: 1, b: 2 }), await host.nothing(), await host.echo(), await host.echo(null)]';
-    const bindings = { add: ({ a, b }: never) => Promise.resolve(a + b), nothing: () => undefined, echo: (args: unknown) => ({ args: args === undefined ? 'none' : args }) };
+    const bindings = { add: ({ a, b }: { a: number; b: number }) => Promise.resolve(a + b), nothing: () => undefined, echo: (args: unknown) => ({ args: args === undefined ? 'none' : args }) };
     expect(await outputOf(run(executor, source, { bindings }))).toEqual([3, null, { args: 'none' }, { args: null }]);
   });
 

@@ -104,7 +104,7 @@ it('reads no further until the promise of the callback is settled', async () => 
     keep: true,
     onChunk: (chunk) => {
       came.push(chunk.toString());
-      return new Promise((resolve) => releases.push(resolve));
+      return new Promise<void>((resolve) => releases.push(resolve));
     },
     onOverflow: () => undefined,
     onThrow: () => undefined,

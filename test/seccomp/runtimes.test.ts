@@ -3,10 +3,12 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { nodes } from '../../scripts/lanes/nodes.mjs';
+// @ts-expect-error scripts have no declarations
+import { nodes as installed } from '../../scripts/lanes/nodes.mjs';
 import { FIXTURES, buildLoader, findDeno, missing } from './tools.js';
 
 const PYTHON = '/usr/bin/python3';
+const nodes = installed as Map<number, string>;
 const needsInet = ['tcp', 'fetch'];
 
 let loader = '';

@@ -1,17 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { patience, whereAmI } from '../../support/lane.js';
-import { belongsHere, needs } from '../../support/skip.js';
-import { denoPath, missingForLab, openLab } from '../support/lab.js';
-import type { EgressLab } from '../support/lab.js';
+import { belongsHere } from '../../support/skip.js';
+import { denoPath, useLab } from '../support/lab.js';
 
-const missing = missingForLab('redis-cli');
-beforeEach((context) => needs(context, missing));
-let lab: EgressLab;
-beforeAll(async () => {
-  if (missing === null) lab = await openLab();
-});
-afterAll(() => lab?.close());
+const lab = useLab({ tools: ['redis-cli'], everywhere: true });
 
 const verdicts = (connections: readonly { host: string; port: number; verdict: string; reason: string }[]) =>
   connections.map(({ host, port, verdict, reason }) => `${host}:${port} ${verdict}: ${reason}`);

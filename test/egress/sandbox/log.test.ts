@@ -1,19 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { patience } from '../../support/lane.js';
-import { needs } from '../../support/skip.js';
-import { missingForLab, openLab } from '../support/lab.js';
-import type { EgressLab } from '../support/lab.js';
+import { useLab } from '../support/lab.js';
 
-const missing = missingForLab();
-beforeEach((context) => needs(context, missing));
-let lab: EgressLab;
-beforeAll(async () => {
-  if (missing === null) lab = await openLab();
-});
-afterAll(async () => {
-  await lab?.close();
-});
+const lab = useLab({ everywhere: true });
 
 describe('the log', { timeout: patience(60_000) }, () => {
   it('has every attempt that was refused, whoever refused it', async () => {

@@ -1,23 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { patience, whereAmI } from '../../support/lane.js';
-import { belongsHere, needs } from '../../support/skip.js';
-import { missingForLab, openLab } from '../support/lab.js';
-import type { EgressLab } from '../support/lab.js';
+import { patience } from '../../support/lane.js';
+import { useLab } from '../support/lab.js';
 
-const missing = missingForLab();
-beforeEach((context) => {
-  // There is nothing of that kernel's in this, and a lane has its deadline.
-  belongsHere(context, !whereAmI().uml, 'outside of User-Mode Linux');
-  needs(context, missing);
-});
-let lab: EgressLab;
-beforeAll(async () => {
-  if (missing === null && !whereAmI().uml) lab = await openLab();
-});
-afterAll(async () => {
-  await lab?.close();
-});
+const lab = useLab();
 
 /** What must never be reached: the private servers, the metadata service, the host itself. */
 async function innocent(): Promise<void> {

@@ -1,24 +1,10 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { patience, whereAmI } from '../../support/lane.js';
-import { belongsHere, needs } from '../../support/skip.js';
-import { missingForLab, openLab } from '../support/lab.js';
-import type { EgressLab } from '../support/lab.js';
+import { patience } from '../../support/lane.js';
+import { useLab } from '../support/lab.js';
 
-const missing = missingForLab();
-beforeEach((context) => {
-  // There is nothing of that kernel's in this, and a lane has its deadline.
-  belongsHere(context, !whereAmI().uml, 'outside of User-Mode Linux');
-  needs(context, missing);
-});
-let lab: EgressLab;
-beforeAll(async () => {
-  if (missing === null && !whereAmI().uml) lab = await openLab();
-});
-afterAll(async () => {
-  await lab?.close();
-});
+const lab = useLab();
 
 const MIB = 1024 * 1024;
 const zeros = (size: number) => {

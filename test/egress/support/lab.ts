@@ -7,9 +7,12 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+
 import type { EgressOptions, SandboxOptions, SandboxResult } from '../../../src/index.js';
 import type { Connection } from '../../../src/run/result.js';
 import { patience, whereAmI } from '../../support/lane.js';
+import { belongsHere, needs } from '../../support/skip.js';
 import { signed } from './certificate.js';
 import { missingNamespaces, missingTools } from './tools.js';
 
@@ -54,8 +57,27 @@ export interface EgressLab {
   close(): Promise<void>;
 }
 
-/** What this machine lacks for the lab, for `needs`. */
-export function missingForLab(...tools: string[]): string | null {
+/**
+ * One lab for all tests of a file, open while they run.
+ * @param everywhere in User-Mode Linux too: else a file is left to the other lanes, as there is nothing of a kernel's in it
+ */
+export function useLab({ tools = [], everywhere = false }: { tools?: string[]; everywhere?: boolean } = {}): EgressLab {
+  const missing = missingForLab(...tools);
+  const here = everywhere || !whereAmI().uml;
+  let open: EgressLab | null = null;
+  beforeEach((context) => {
+    belongsHere(context, here, 'outside of User-Mode Linux');
+    needs(context, missing);
+  });
+  beforeAll(async () => {
+    if (here && missing === null) open = await openLab();
+  });
+  afterAll(() => open?.close());
+  return new Proxy({} as EgressLab, { get: (_, name) => Reflect.get(open ?? {}, name) as unknown });
+}
+
+/** What this machine lacks for the lab. */
+function missingForLab(...tools: string[]): string | null {
   if (!existsSync(library)) return 'the built library: type "npm run build"';
   return missingTools('openssl', 'python3', 'curl', 'redis-server', ...tools) ?? missingNamespaces();
 }
@@ -68,7 +90,7 @@ export function denoPath(): string {
 }
 
 /** Two network namespaces of the tests' own: the host in one, servers in the other. Works for an ordinary account too. */
-export async function openLab(): Promise<EgressLab> {
+async function openLab(): Promise<EgressLab> {
   const directory = mkdtempSync(path.join(tmpdir(), 'test-egress-'));
   const { ca, ...certificate } = signed(...NAMES);
   const file = (name: string, content: string): string => {
