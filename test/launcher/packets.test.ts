@@ -29,9 +29,17 @@ async function strangeSocket(): Promise<{ fd: number; port: number }> {
     });
   });
   const [fd = -1] = descriptors;
-  const line = readFileSync('/proc/net/udp', 'utf8').split('\n').find((each) => each.trim().split(/\s+/)[9] === String(fstatSync(fd).ino)) ?? '';
-  return { fd, port: Number.parseInt(line.trim().split(/\s+/)[1]?.split(':')[1] ?? '', 16) };
+  return { fd, port: Number.parseInt(ofSocket(fd, 1), 16) };
 }
+
+/** The second half of a field of /proc/net/udp, hexadecimal. */
+function ofSocket(fd: number, field: number): string {
+  const lines = readFileSync('/proc/net/udp', 'utf8').split('\n').map((line) => line.trim().split(/\s+/));
+  return lines.find((fields) => fields[9] === String(fstatSync(fd).ino))?.[field]?.split(':')[1] ?? '';
+}
+
+/** Bytes that wait in a UDP socket. */
+const queued = (fd: number): number => Number.parseInt(ofSocket(fd, 4), 16);
 
 async function watched(): Promise<{ fd: number; seen: string[]; watch: PacketWatch; send(count: number): Promise<void> }> {
   const { fd, port } = await strangeSocket();
@@ -85,13 +93,24 @@ describe('watchPackets', () => {
   });
 
   it('gives out what is queued when it is closed, and nothing after that', async () => {
-    const { seen, send, watch, fd } = await watched();
+    const { fd, port } = await strangeSocket();
+    const sender = createSocket('udp4');
+    ends.push(async () => {
+      sender.close();
+      closeSync(fd);
+    });
+    const send = async (count: number): Promise<void> => {
+      for (let sent = 0; sent < count; sent++) await new Promise((resolve) => sender.send('x', port, '127.0.0.1', resolve));
+      // What was sent is delivered when the kernel comes to it.
+      for (let before = -1; before !== queued(fd) || before === 0; await sleep(50)) before = queued(fd);
+    };
     await send(100);
+    let seen = 0;
+    const watch = native().watchPackets({ fd, onPacket: () => void seen++ });
     expect(watch.close()).toBe(0);
-    expect(seen.length).toBe(100);
+    expect(seen).toBe(100);
     await send(3);
-    await sleep(50);
-    expect(seen.length).toBe(100);
+    expect(seen).toBe(100);
     expect(watch.close()).toBe(0);
     // The descriptor is the caller's still.
     expect(fstatSync(fd).isSocket()).toBe(true);

@@ -102,7 +102,7 @@ export function attack<Ground>(each: Attack<Ground>): Carried {
       await each.requires?.(context, lab);
       await expectHeld(each, lab, {});
       // The filter and Landlock refuse much of what another fence has to hold too: each must stand by itself.
-      const slow = each.inside !== undefined && whereAmI().uml; // hosts of their own, races: seconds there
+      const slow = whereAmI().uml; // what the other lanes have shown, and a lane has its deadline
       const again = about.besideFilter !== true && each.filterOnly !== true && each.open === undefined && !slow;
       if (again) await expectHeld(each, lab, firstWallOnly);
       await expectControl(each, lab);
