@@ -2,6 +2,7 @@
 #include <napi.h>
 #include <uv.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "place.h"
 #include "run.h"
 #include "spawn.h"
+#include "spawner.h"
 
 namespace ringfence {
 namespace {
@@ -40,84 +42,51 @@ Napi::Value Send(const Napi::CallbackInfo& info, const RunReference& run) {
   return Napi::Boolean::New(info.Env(), run->Send(command.Data(), command.ByteLength()));
 }
 
-// False when the environment is being stopped (a worker that is terminated): nothing can be handed to JavaScript then,
-// and the descriptors stay with `spawned`, which closes them.
-bool Describe(Napi::Env env, Run* run, Spawned* spawned, Napi::Object launch) {
+Napi::Value TakeStreams(const Napi::CallbackInfo& info, const RunReference& run) {
+  const Napi::Object numbers = Napi::Object::New(info.Env());
+  Run::Streams streams = run->TakeStreams();
+  // False in a worker that is being stopped: then they are closed with `streams`.
+  const auto hand_over = [&numbers](const char* name, Fd* stream) {
+    if (stream->valid() && numbers.Set(name, stream->get())) stream->release();
+  };
+  hand_over("stdin", &streams.in);
+  hand_over("stdout", &streams.out);
+  hand_over("stderr", &streams.error);
+  return numbers;
+}
+
+// False when the environment is being stopped (a worker that is terminated): nothing can be handed to JavaScript then.
+bool Describe(Napi::Env env, Run* run, const LaunchJob& job, Napi::Object launch) {
   const RunReference reference(run);
-  const bool complete =
-      launch.Set("pid", spawned->pid) &&
-      (!spawned->guest_stdin.valid() || launch.Set("stdin", spawned->guest_stdin.get())) &&
-      launch.Set("stdout", spawned->guest_stdout.get()) && launch.Set("stderr", spawned->guest_stderr.get()) &&
-      launch.Set("send", Napi::Function::New(
-                             env, [reference](const Napi::CallbackInfo& info) { return Send(info, reference); }, "send")) &&
-      launch.Set("hangUp",
-                 Napi::Function::New(env, [reference](const Napi::CallbackInfo&) { reference->HangUp(); }, "hangUp")) &&
-      launch.Set("kill",
-                 Napi::Function::New(env, [reference](const Napi::CallbackInfo&) { reference->Kill(); }, "kill"));
-  if (!complete) return false;
-  spawned->guest_stdin.release();
-  spawned->guest_stdout.release();
-  spawned->guest_stderr.release();
-  return true;
+  const double age_ms = static_cast<double>(uv_hrtime() - job.started_at) / 1e6;
+  return launch.Set("pid", job.spawned.pid) && launch.Set("ageMs", age_ms) &&
+         launch.Set("takeStreams",
+                    Napi::Function::New(
+                        env, [reference](const Napi::CallbackInfo& info) { return TakeStreams(info, reference); }, "takeStreams")) &&
+         launch.Set("send", Napi::Function::New(
+                                env, [reference](const Napi::CallbackInfo& info) { return Send(info, reference); }, "send")) &&
+         launch.Set("hangUp",
+                    Napi::Function::New(env, [reference](const Napi::CallbackInfo&) { reference->HangUp(); }, "hangUp")) &&
+         launch.Set("kill", Napi::Function::New(env, [reference](const Napi::CallbackInfo&) { reference->Kill(); }, "kill"));
 }
 
 bool IsBytes(const Napi::Value& value) {
   return value.IsTypedArray() && value.As<Napi::TypedArray>().TypedArrayType() == napi_uint8_array;
 }
 
-// Starting a process makes its caller wait until the launcher's program is loaded: a thread of the pool waits, not the
-// event loop.
-class LaunchWork : public Napi::AsyncWorker {
- public:
-  LaunchWork(Napi::Env env, std::string launcher, const Napi::Uint8Array& plan, bool with_stdin)
-      : AsyncWorker(env, "RINGFENCELAUNCH"),
-        launcher_(std::move(launcher)),
-        plan_(plan.Data(), plan.Data() + plan.ByteLength()),
-        with_stdin_(with_stdin),
-        launched_(Napi::Promise::Deferred::New(env)) {}
-
-  Napi::Promise Start(Napi::Function on_record, Napi::Function on_exit) {
-    on_record_ = Napi::Persistent(on_record);
-    on_exit_ = Napi::Persistent(on_exit);
-    const Napi::Promise promise = launched_.Promise();
-    Queue(); // from here on this is the pool's
-    return promise;
+void OnLaunched(Napi::Env env, LaunchJob* job) {
+  Run* run = job->started ? Run::Start(env, &job->spawned, job->on_record.Value(), job->on_exit.Value(), &job->failure) : nullptr;
+  if (run == nullptr) {
+    job->launched.Reject(ErrorOf(env, job->failure, job->launcher).Value());
+    return;
   }
-
- private:
-  void Execute() override {
-    started_at_ = uv_hrtime();
-    started_ = Spawn(launcher_.c_str(), plan_.data(), plan_.size(), &spawned_, &failure_);
-    if (!with_stdin_) spawned_.guest_stdin.reset();
+  const Napi::Object launch = Napi::Object::New(env);
+  if (Describe(env, run, *job, launch)) {
+    job->launched.Resolve(launch);
+  } else {
+    run->HangUp();
   }
-
-  void OnOK() override {
-    const Napi::Env env = Env();
-    Run* run = started_ ? Run::Start(env, &spawned_, on_record_.Value(), on_exit_.Value(), &failure_) : nullptr;
-    if (run == nullptr) {
-      launched_.Reject(ErrorOf(env, failure_, launcher_).Value());
-      return;
-    }
-    const Napi::Object launch = Napi::Object::New(env);
-    const double age_ms = static_cast<double>(uv_hrtime() - started_at_) / 1e6;
-    if (launch.Set("ageMs", age_ms) && Describe(env, run, &spawned_, launch)) {
-      launched_.Resolve(launch);
-    } else {
-      run->HangUp();
-    }
-  }
-
-  const std::string launcher_;
-  const std::vector<uint8_t> plan_;
-  const bool with_stdin_;
-  const Napi::Promise::Deferred launched_;
-  Napi::FunctionReference on_record_;
-  Napi::FunctionReference on_exit_;
-  uint64_t started_at_ = 0;
-  bool started_ = false;
-  Spawned spawned_;
-  Failure failure_;
-};
+}
 
 Napi::Value Launch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -133,8 +102,21 @@ Napi::Value Launch(const Napi::CallbackInfo& info) {
         .ThrowAsJavaScriptException();
     return Napi::Value();
   }
-  LaunchWork* work = new LaunchWork(env, launcher.As<Napi::String>(), plan.As<Napi::Uint8Array>(), with_stdin.As<Napi::Boolean>());
-  return work->Start(on_record.As<Napi::Function>(), on_exit.As<Napi::Function>());
+  Spawner::Job job = std::make_unique<LaunchJob>(env);
+  job->launcher = launcher.As<Napi::String>();
+  const Napi::Uint8Array bytes = plan.As<Napi::Uint8Array>();
+  job->plan.assign(bytes.Data(), bytes.Data() + bytes.ByteLength());
+  job->with_stdin = with_stdin.As<Napi::Boolean>();
+  job->on_record = Napi::Persistent(on_record.As<Napi::Function>());
+  job->on_exit = Napi::Persistent(on_exit.As<Napi::Function>());
+  const Napi::Promise launched = job->launched.Promise();
+  Spawner* spawner = Spawner::Of(env, OnLaunched, &job->failure);
+  if (spawner == nullptr) {
+    job->launched.Reject(ErrorOf(env, job->failure, job->launcher).Value());
+  } else {
+    spawner->Add(std::move(job));
+  }
+  return launched;
 }
 
 // The kernel lets a move wait for a grace period.

@@ -15,7 +15,10 @@ constexpr int kNoLimit = -1;
 } // namespace
 
 Run::Run(Napi::Env env, Spawned* spawned)
-    : env_(env), control_(std::move(spawned->control)), pidfd_(std::move(spawned->pidfd)) {}
+    : env_(env),
+      control_(std::move(spawned->control)),
+      pidfd_(std::move(spawned->pidfd)),
+      streams_{std::move(spawned->guest_stdin), std::move(spawned->guest_stdout), std::move(spawned->guest_stderr)} {}
 
 Run* Run::Start(Napi::Env env, Spawned* spawned, Napi::Function on_record, Napi::Function on_exit,
                 Failure* failure) {
@@ -26,7 +29,7 @@ Run* Run::Start(Napi::Env env, Spawned* spawned, Napi::Function on_record, Napi:
   if (error != 0) {
     *failure = {"uv_poll_start", -error};
     run->Kill();
-    ReapAfterKill(run->pidfd_);
+    ReapSoon(run->pidfd_);
     run->StopWatching();
     return nullptr;
   }
@@ -78,6 +81,8 @@ void Run::HangUp() {
 }
 
 void Run::Kill() { KillByPidfd(pidfd_); }
+
+Run::Streams Run::TakeStreams() { return std::move(streams_); }
 
 // A negative status stands for POLLERR: the launcher is gone with commands unread. libuv has stopped the handle then,
 // so all that is queued must be taken now.
@@ -175,6 +180,7 @@ void Run::OnHandleClosed() {
 // is kept turning until the hook is removed.
 void Run::Abandon() {
   abandoned_ = true;
+  TakeStreams(); // nobody else will
   HangUp();
   if (!watching_) return;
   if (!pidfd_.valid()) {

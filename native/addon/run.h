@@ -24,6 +24,14 @@ class Run {
   void HangUp();
   void Kill();
 
+  struct Streams {
+    Fd in;
+    Fd out;
+    Fd error;
+  };
+  // The guest's, once: none of them is open afterwards. What is never taken is closed with the run.
+  Streams TakeStreams();
+
  private:
   Run(Napi::Env env, Spawned* spawned);
   ~Run() = default;
@@ -44,6 +52,7 @@ class Run {
   Napi::Env env_;
   Fd control_;
   Fd pidfd_;
+  Streams streams_;
   Napi::FunctionReference on_record_;
   Napi::FunctionReference on_exit_;
   napi_async_context context_ = nullptr;

@@ -201,7 +201,7 @@ bool Reap(const Fd& pidfd, ExitStatus* status) {
   return true;
 }
 
-void ReapAfterKill(const Fd& pidfd) {
+void ReapSoon(const Fd& pidfd) {
   if (!pidfd.valid()) return;
   pollfd waiting{pidfd.get(), POLLIN, 0};
   poll(&waiting, 1, 2000);

@@ -36,8 +36,8 @@ bool Spawn(const char* launcher, const uint8_t* plan, size_t plan_size, Spawned*
 // False while the launcher runs. A launcher that somebody else reaped counts as ended, with an unknown status.
 bool Reap(const Fd& pidfd, ExitStatus* status);
 
-// Waits for a launcher that was just killed, for two seconds at most.
-void ReapAfterKill(const Fd& pidfd);
+// Waits for a launcher that was just killed, or has just lost its lifeline, for two seconds at most.
+void ReapSoon(const Fd& pidfd);
 
 // SIGKILL by pidfd: can never reach a process that got the number later.
 void KillByPidfd(const Fd& pidfd);

@@ -98,7 +98,8 @@ function deliver(message: Buffer, descriptors: number[], events: LaunchEvents, h
   events.onRecord(record);
 }
 
-function openStreams({ stdin, stdout, stderr, hangUp }: Launch): GuestStreams {
+function openStreams({ takeStreams, hangUp }: Launch): GuestStreams {
+  const { stdin, stdout, stderr } = takeStreams();
   const open = new Set([stdout, stderr, ...(stdin === undefined ? [] : [stdin])]);
   const sockets: Socket[] = [];
   const adopt = (fd: number, direction: { readable?: boolean; writable?: boolean }): Socket => {

@@ -14,15 +14,21 @@ export interface LaunchRequest {
   onExit(exitCode: number | null, signal: number | null): void;
 }
 
-/** A launcher that runs. The host's ends of the guest's pipes are close-on-exec, non-blocking and owned by the caller. */
-export interface Launch {
-  pid: number;
-  /** How long ago, in milliseconds, it was started when this object was made: the event loop may have been held up. */
-  ageMs: number;
+/** Descriptors of the host's ends of the guest's pipes: close-on-exec, non-blocking. */
+export interface Streams {
   /** Absent without `withStdin`. */
   stdin?: number;
   stdout: number;
   stderr: number;
+}
+
+/** A launcher that runs. */
+export interface Launch {
+  pid: number;
+  /** How long ago, in milliseconds, it was started when this object was made: the event loop may have been held up. */
+  ageMs: number;
+  /** To be called once: the streams are the caller's then. What is never taken is closed. */
+  takeStreams(): Streams;
   /** Sends one command; false when the launcher is gone already. Never throws, never blocks. */
   send(command: Uint8Array): boolean;
   /** Closes the lifeline: the launcher ends the sandbox, cleans up and exits. Idempotent. */
@@ -54,7 +60,7 @@ export interface PlaceRequest {
 
 export interface Native {
   /**
-   * Starts the launcher with posix_spawn, on a thread of libuv's pool. Rejects with an Error with `code`, `errno` and
+   * Starts the launcher with posix_spawn, on a thread of its own. Rejects with an Error with `code`, `errno` and
    * `syscall` when that fails. The first record comes after the promise's own callbacks.
    */
   launch(request: LaunchRequest): Promise<Launch>;

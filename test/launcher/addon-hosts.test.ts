@@ -97,6 +97,14 @@ describe('a worker', () => {
     expect(newLeftovers(before, leftovers()).processes).toBeUndefined();
   });
 
+  it('that is terminated closes the streams that nobody took', async () => {
+    const before = leftovers();
+    const worker = new Worker(hostScript, { workerData: [locateAddon(), scriptedLauncher, 'untaken', untilHungUp, untilHungUp], trackUnmanagedFds: false });
+    await once(worker, 'message');
+    await worker.terminate();
+    expect(newLeftovers(before, leftovers())).toEqual({});
+  });
+
   it('keeps running until its launchers ended, and then ends by itself', async () => {
     const { worker } = await startWorker('record up\nsleep 300\nexit 0');
     const [exitCode] = (await once(worker, 'exit')) as [number];

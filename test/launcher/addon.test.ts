@@ -82,9 +82,11 @@ describe('the standard streams', () => {
       const started = native().launch(request({ plan: Buffer.from('upper\nexit 0'), withStdin: false, onExit: () => void started.then(resolve) }));
       started.catch(reject);
     });
-    expect(launch.stdin).toBeUndefined();
-    expect(await readText(launch.stdout)).toBe('');
-    for (const fd of [launch.stdout, launch.stderr]) closeSync(fd);
+    const { stdin, stdout, stderr } = launch.takeStreams();
+    expect(stdin).toBeUndefined();
+    expect(await readText(stdout)).toBe('');
+    for (const fd of [stdout, stderr]) closeSync(fd);
+    expect(launch.takeStreams()).toEqual({});
   });
 });
 

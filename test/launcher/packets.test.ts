@@ -23,7 +23,7 @@ async function strangeSocket(): Promise<{ fd: number; port: number }> {
       withStdin: false,
       onRecord: (_, received) => resolve(received),
       onExit: async () => {
-        const { stdout, stderr } = await launch;
+        const { stdout, stderr } = (await launch).takeStreams();
         for (const each of [stdout, stderr]) closeSync(each);
       },
     });

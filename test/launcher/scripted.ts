@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs';
 import path from 'node:path';
 import { native } from '../../src/launcher/addon.js';
-import type { Launch } from '../../src/launcher/native.js';
+import type { Launch, Streams } from '../../src/launcher/native.js';
 import { compileFixture } from '../support/compile.js';
 
 /** A launcher that does what its plan says, see the fixture. */
@@ -13,8 +13,8 @@ export interface Seen {
   descriptors: number[];
 }
 
-/** A launch with all three streams. */
-export type FullLaunch = Required<Launch>;
+/** A launch with its streams taken. */
+export type FullLaunch = Launch & Required<Streams>;
 
 export interface Scripted {
   launch: FullLaunch;
@@ -27,7 +27,7 @@ export interface Scripted {
 export async function startScript(script: string, onRecord: (text: string, launch: FullLaunch) => void = () => {}): Promise<Scripted> {
   const seen: Seen = { events: [], descriptors: [] };
   const { promise, resolve } = withResolvers<Seen>();
-  const launch = (await native().launch({
+  const started = await native().launch({
     launcher: scriptedLauncher,
     plan: Buffer.from(script),
     withStdin: true,
@@ -41,7 +41,8 @@ export async function startScript(script: string, onRecord: (text: string, launc
       for (const fd of open) closeSync(fd);
       resolve(seen);
     },
-  })) as FullLaunch;
+  });
+  const launch: FullLaunch = { ...started, ...(started.takeStreams() as Required<Streams>) };
   const open = new Set([launch.stdin, launch.stdout, launch.stderr]);
   const closeStdin = (): void => {
     if (open.delete(launch.stdin)) closeSync(launch.stdin);
