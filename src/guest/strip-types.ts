@@ -57,7 +57,7 @@ export class TypeStripper {
   }
 
   #start(): Worker {
-    const worker = new Worker(builtFile('strip-worker.js'), { resourceLimits: { maxOldGenerationSizeMb: WORKER_MB }, env: {} });
+    const worker = new Worker(builtFile('strip-worker.js'), { resourceLimits: { maxOldGenerationSizeMb: WORKER_MB }, env: {}, execArgv: [] });
     worker.on('message', (answer: StripAnswer) => {
       if ('code' in answer) return this.#settle(answer);
       if (answer.broken) this.#fail(answer.problem);

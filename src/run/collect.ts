@@ -42,9 +42,9 @@ export function collect(options: RunOptions, planned: PlannedRun, ending: Ending
 /** The result of a run in which no process was started. */
 export function notStarted(
   place: Place,
-  cause: { outcome: 'canceled' } | { outcome: 'spawn-error'; failure: DescribedFailure; fence?: Fence | null },
+  cause: { outcome: 'canceled' | 'timeout' } | { outcome: 'spawn-error'; failure: DescribedFailure; fence?: Fence | null },
 ): SandboxResult {
-  if (cause.outcome === 'canceled') return emptyResult('canceled', place, nothingEnforced('nothing was started'));
+  if (cause.outcome !== 'spawn-error') return emptyResult(cause.outcome, place, nothingEnforced('nothing was started'));
   const { failure, fence } = cause;
   const failed = fence === undefined || fence === null ? null : { fence, code: failure.error.code };
   return {

@@ -4,6 +4,7 @@ import type { Attendant } from './attendant.js';
 import { describeEnding, collect, notStarted } from './collect.js';
 import { Concessions } from './concessions.js';
 import { missingFences } from './enforcement.js';
+import { unlessGivenUp } from './give-up.js';
 import { Host } from './host.js';
 import { makeHostDirectories, removeCgroup, removeHostDirectories } from './host-side.js';
 import { compileNetwork } from './network.js';
@@ -54,7 +55,8 @@ export async function runPlanned(host: Host, options: RunOptions, attendant: Att
   for (let attempt = 0; ; attempt++) {
     if (isAborted(options)) return notStarted(ownPlace(options), { outcome: 'canceled' });
 
-    const planned = await plan(host, options, new Set(concessions?.dropped.keys()), attendant);
+    const planned = await unlessGivenUp(plan(host, options, new Set(concessions?.dropped.keys()), attendant), options, host.aborts);
+    if (typeof planned === 'string') return notStarted(ownPlace(options), { outcome: planned });
     if ('kind' in planned) {
       const { fence, failure } = planned;
       if (fence !== null && concessions?.concede(fence, failure.error.code) === true) continue;
