@@ -103,10 +103,12 @@ class Supervision {
       onThrow: (error) => this.#onThrow(error),
     });
     attendant?.onLaunch({ finish: () => this.#kill('exit') });
-    // After a block of the event loop the timers come first: what the launcher said meanwhile must be heard before.
-    if (attendant === null) this.#after(options.timeoutMs - this.#elapsed(), () => setImmediate(() => this.#stop('timeout')));
+    // After a block of the event loop timers, and whoever aborts by one, come first: what the launcher said meanwhile must be
+    // heard before.
+    const stop = (cause: 'timeout' | 'canceled') => setImmediate(() => this.#stop(cause));
+    if (attendant === null) this.#after(options.timeoutMs - this.#elapsed(), () => stop('timeout'));
     if (options.signal === null) return;
-    this.#unsubscribe = aborts.subscribe(options.signal, () => this.#stop('canceled'));
+    this.#unsubscribe = aborts.subscribe(options.signal, () => stop('canceled'));
     if (options.signal.aborted) this.#stop('canceled');
   }
 

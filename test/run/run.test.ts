@@ -269,6 +269,16 @@ describe('an AbortSignal', () => {
     expect(result).toMatchObject({ exitCode: null, signal: null });
   });
 
+  it('aborted after the guest has ended is an exit, though the event loop has not heard of it yet', async () => {
+    const controller = new AbortController();
+    const onStdout = (): void => {
+      for (const start = performance.now(); performance.now() - start < patience(500); );
+      controller.abort();
+    };
+    const result = await run('/bin/sh', ['-c', 'echo up; sleep 0.05; exit 3'], { signal: controller.signal, onStdout });
+    expect(result).toMatchObject({ outcome: 'exit', exitCode: 3 });
+  });
+
   it('aborted during the run kills what does not listen after the grace period', async () => {
     const controller = new AbortController();
     const result = await sh('trap "" TERM; echo up; while :; do sleep 0.05; done', {
