@@ -103,9 +103,9 @@ class Supervision {
       onThrow: (error) => this.#onThrow(error),
     });
     attendant?.onLaunch({ finish: () => this.#kill('exit') });
-    // After a block of the event loop timers, and whoever aborts by one, come first: what the launcher said meanwhile must be
-    // heard before.
-    const stop = (cause: 'timeout' | 'canceled') => setImmediate(() => this.#stop(cause));
+    // After a block of the event loop timers come first, and whoever aborts may be the one who blocked it: what the launcher
+    // said meanwhile must be heard before. The second turn is the first that is sure to have listened.
+    const stop = (cause: 'timeout' | 'canceled') => setImmediate(() => setImmediate(() => this.#stop(cause)));
     if (attendant === null) this.#after(options.timeoutMs - this.#elapsed(), () => stop('timeout'));
     if (options.signal === null) return;
     this.#unsubscribe = aborts.subscribe(options.signal, () => stop('canceled'));
