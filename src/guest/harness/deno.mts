@@ -2,7 +2,7 @@
 import { bare, bareMemory, Splitter } from './frames.mjs';
 import type { Frame } from './frames.mjs';
 import { fail, prepare } from './realm.mjs';
-import { mayUseNode } from './timers.mjs';
+import { standInForAtomics } from './threads.mjs';
 
 // What Deno has, as far as it is needed here: its own types would need Deno to check them.
 interface Connection {
@@ -77,6 +77,12 @@ const send = (message: string): void => {
 
 const ready = (): void => send('{"t":"ready"}');
 
+async function rehearseAll(): Promise<void> {
+  // What most of Node's modules are built on.
+  if (rehearsesNode) await import('node:events');
+  await rehearse(rehearsesNode);
+}
+
 function wholeInput(): Uint8Array {
   const bytes = new Uint8Array(1024);
   let length = 0;
@@ -104,11 +110,10 @@ function counted(count: unknown, most: number): number {
 const { receive, rehearse } = prepare({
   send,
   format,
-  // The first of Deno's own Node modules, timers among them, looks for Atomics; none later does. It takes longer to load than
-  // most functions run.
-  loadBefore: (source) => (mayUseNode(source) ? () => import('node:events') : null),
   load,
 });
+// The first of Deno's Node modules to be loaded (timers are of them) takes Atomics.wait; none looks for it later.
+standInForAtomics('ext:deno_node/');
 const stray = (event: Stray): void => {
   event.preventDefault();
   fail(send, event.reason ?? event.error);
@@ -127,7 +132,7 @@ Deno.permissions.revokeSync({ name: 'net', host: `127.0.0.1:${port}` });
 const splitter = new Splitter({
   onOpen(encodeWithKey) {
     frame = encodeWithKey;
-    if (rehearses || rehearsesNode) void rehearse(rehearsesNode).then(ready);
+    if (rehearses || rehearsesNode) void rehearseAll().then(ready);
     else ready();
   },
   onMessage: receive,

@@ -6,6 +6,7 @@ import { formatWithOptions } from 'node:util';
 import { Splitter } from './frames.mjs';
 import type { Frame } from './frames.mjs';
 import { fail, prepare } from './realm.mjs';
+import { closeWorkers } from './threads.mjs';
 
 const socket = createConnection({ host: '127.0.0.1', port: Number(process.argv[2]), noDelay: true });
 const write = socket.write.bind(socket) as (bytes: Uint8Array) => boolean;
@@ -24,7 +25,6 @@ const ready = (): void => send('{"t":"ready"}');
 const { receive, rehearse } = prepare({
   send,
   format: (values) => formatWithOptions({}, ...values),
-  loadBefore: () => null,
   load,
 });
 const splitter = new Splitter({
@@ -35,6 +35,8 @@ const splitter = new Splitter({
   },
   onMessage: receive,
 });
+// Loaded while the connection is made. Node's hooks for modules are such workers, too.
+closeWorkers(process.getBuiltinModule('node:worker_threads').Worker);
 process.argv.length = 1;
 process.on('uncaughtException', (error) => fail(send, error));
 process.on('unhandledRejection', (error) => fail(send, error));
