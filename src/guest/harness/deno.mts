@@ -70,9 +70,7 @@ const send = (message: string): void => {
   if (last === null) first = added;
   else last.next = added;
   last = added;
-  if (sending) return;
-  sending = true;
-  void drain();
+  if (!sending) void drain();
 };
 
 const ready = (): void => send('{"t":"ready"}');
@@ -91,11 +89,16 @@ function wholeInput(): Uint8Array {
 }
 
 async function drain(): Promise<void> {
-  for (; first !== null; first = first.next) {
-    const { memory, length } = first;
-    for (let at = 0; at < length; ) at += counted(await write(bare(memory, at, length - at)), length - at);
+  sending = true;
+  try {
+    for (; first !== null; first = first.next) {
+      const { memory, length } = first;
+      for (let at = 0; at < length; ) at += counted(await write(bare(memory, at, length - at)), length - at);
+    }
+    last = null;
+  } catch {
+    // The stack of whoever sends was full, before anything was written: the next message takes this one along.
   }
-  last = null;
   sending = false;
 }
 
