@@ -10,6 +10,8 @@ const TOKEN_HEADER = 'x-questpie-sandbox-token';
 const CALL_MS = 10_000;
 const MAX_CALLS = 256;
 const MAX_AT_A_TIME = 16;
+/** What the guest's surface can call: a guest that writes to the channel by itself gets no other method past the host. */
+const METHOD = /^(?:(?:collections|store)\.[^.]+\.(?:find|findOne|create|update|delete)|files\.(?:read|write|list)|tools\.(?:list|call)|http\.fetch)$/;
 
 const brokerAnswer = z.union([
   z.object({ ok: z.literal(true), value: z.unknown().optional() }),
@@ -32,6 +34,7 @@ export class BrokerCallee implements Callee {
 
   async answer(method: string, args: unknown): Promise<Reply> {
     if (++this.#calls > MAX_CALLS) return failed('too_many_calls', `more than ${MAX_CALLS} calls`);
+    if (!METHOD.test(method)) return failed('bad_method', `there is no ${method}`);
     if (this.#underWay >= MAX_AT_A_TIME) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#underWay++;
     try {

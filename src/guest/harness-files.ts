@@ -15,7 +15,7 @@ export interface HarnessFile {
  * millisecond. @throws when the package was not built.
  */
 export function harnessFile(entry: string): HarnessFile {
-  const modules = ['frames', 'timers', 'bindings', 'realm'].map((name) => closed(textOf(name)));
+  const modules = ['frames', 'threads', 'bindings', 'realm'].map((name) => closed(textOf(name)));
   return { path: `${DIRECTORY}/${entry}.mjs`, content: [...modules, textOf(entry)].join('\n') };
 }
 

@@ -42,7 +42,8 @@ export function denoRuntime(command: string): Runtime {
       '--no-check',
       '--no-npm',
       '--no-code-cache',
-      `--v8-flags=--max-old-space-size=${setting.memoryMb}`,
+      // By the second one no realm has SharedArrayBuffer, neither a worker's nor a context's.
+      `--v8-flags=--max-old-space-size=${setting.memoryMb},--enable-sharedarraybuffer-per-context`,
       ...permissionFlags(setting),
       harness.path,
       ...harnessArgs(setting),

@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
+import { BrokerCallee } from '../../src/guest/broker.js';
 import { patience } from '../support/lane.js';
 import { give, startBroker } from './support/broker.js';
 import type { Broker } from './support/broker.js';
@@ -145,6 +146,26 @@ describe.each(runtimes)('a broker, for %s', (runtime) => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(hungUp).toBe(true);
     expect(broker.calls).toHaveLength(1);
+  });
+});
+
+describe('what a broker never gets', () => {
+  const surface = ['collections.posts.findOne', 'store.notes.delete', 'files.write', 'tools.list', 'http.fetch'];
+  const others = ['anything', 'files', 'files.delete', 'files.read.more', 'tools.', 'collections.posts', 'collections..find', 'collections.a.b.find', 'collections.posts.drop', 'collections.posts.find\n', ' files.read', 'Files.read', 'http.fetch/../x', '__proto__', 'store.notes.then'];
+
+  it('is a method that the surface of the guest does not have', async () => {
+    const callee = new BrokerCallee({ url: broker.url, token });
+    for (const method of others) expect(await callee.answer(method, {}), method).toEqual({ ok: false, error: { code: 'bad_method', message: `there is no ${method}` } });
+    expect(broker.calls).toEqual([]);
+    for (const method of surface) expect(await callee.answer(method, {}), method).toMatchObject({ ok: true });
+    expect(broker.calls.map(({ method }) => method)).toEqual(surface);
+    callee.close();
+  });
+
+  it.each(runtimes)('is one that a guest on %s makes of a name', async (runtime) => {
+    const source = `export default () => Promise.all(['a.find.b', '', 'a.b'].map((name) => questpie.collections[name].find().catch((error) => error.code)))`;
+    expect(await outputOf(run(executorFor(runtime), source, { bindings: { url: broker.url, token } }))).toEqual(['bad_method', 'bad_method', 'bad_method']);
+    expect(broker.calls).toEqual([]);
   });
 });
 

@@ -73,7 +73,7 @@ async function until(condition: () => boolean): Promise<void> {
 describe('the channel', () => {
   it('hears what is said with its key, in whatever pieces it comes', async () => {
     const { heard, socket, key } = await meet();
-    const bytes = Buffer.from('{"t":"log","text":"größe"}');
+    const bytes = Buffer.from('{"t":"log","text":"log: größe"}');
     const head = Buffer.alloc(4);
     head.writeUInt32LE(bytes.length);
     const frame = Buffer.concat([key, head, bytes]);
@@ -85,20 +85,20 @@ describe('the channel', () => {
     await sleep(20);
     socket.write(frame.subarray(30));
     await until(() => heard.length === 4);
-    expect(new Set(heard.map((message) => JSON.stringify(message)))).toEqual(new Set(['{"t":"log","text":"größe"}']));
+    expect(new Set(heard.map((message) => JSON.stringify(message)))).toEqual(new Set(['{"t":"log","text":"log: größe"}']));
   });
 
   it('passes over what comes without it, before, between and in pieces of the key', async () => {
     const { heard, broken, socket, key, say } = await meet();
     say('{"t":"result","output":"forged"}', Buffer.alloc(KEY_BYTES));
     socket.write(Buffer.alloc(100_000, 1));
-    say('{"t":"log","text":"1"}');
+    say('{"t":"log","text":"log: 1"}');
     socket.write(key.subarray(0, 7));
-    say('{"t":"log","text":"2"}');
+    say('{"t":"log","text":"log: 2"}');
     socket.write(Buffer.concat([key.subarray(0, 15), Buffer.from([key[15] === 0 ? 1 : 0])]));
-    say('{"t":"log","text":"3"}');
+    say('{"t":"log","text":"log: 3"}');
     await until(() => heard.length === 3);
-    expect(heard).toEqual(['1', '2', '3'].map((text) => ({ t: 'log', text })));
+    expect(heard).toEqual(['1', '2', '3'].map((text) => ({ t: 'log', text: `log: ${text}` })));
     expect(broken).toEqual([]);
   });
 
@@ -114,7 +114,10 @@ describe('the channel', () => {
     'no object': '1',
     'of no type': '{}',
     'of an unknown type': '{"t":"other"}',
-    'with more than is known': '{"t":"log","text":"x","more":1}',
+    'with more than is known': '{"t":"log","text":"log: x","more":1}',
+    'without a level': '{"t":"log","text":"x"}',
+    'of no known level': '{"t":"log","text":"fatal: x"}',
+    'with a level that is none': '{"t":"log","text":"a\\nlog: x"}',
     'with a number for a text': '{"t":"log","text":1}',
     'with a text for an id': '{"t":"call","id":"1","method":"a"}',
     'with a negative id': '{"t":"call","id":-1,"method":"a"}',
@@ -131,7 +134,7 @@ describe('the channel', () => {
   it.each(Object.entries(wrong))('ends with a message that is %s', async (_, text) => {
     const { heard, broken, say } = await meet();
     say(text);
-    say('{"t":"log","text":"after"}');
+    say('{"t":"log","text":"log: after"}');
     await until(() => broken.length > 0);
     await sleep(20);
     expect(broken).toHaveLength(1);
@@ -158,7 +161,7 @@ describe('the channel', () => {
 
   it('ends with more messages than any run has', async () => {
     const { broken, heard, key, socket } = await meet();
-    const text = Buffer.from('{"t":"log","text":""}');
+    const text = Buffer.from('{"t":"log","text":"log: "}');
     const head = Buffer.alloc(4);
     head.writeUInt32LE(text.length);
     const thousand = Buffer.concat(Array.from({ length: 1000 }, () => Buffer.concat([key, head, text])));

@@ -270,7 +270,7 @@ describe('on Node, on the socket itself, a function changes at worst its own ans
         await post('Runtime.evaluate', { expression: '1' });
         await new Promise((resolve) => setTimeout(resolve, 20));
         const raw = (text) => { const bytes = Buffer.from(text); const head = Buffer.alloc(4); head.writeUInt32LE(bytes.length); socket.write(Buffer.concat([key, head, bytes])); };
-        raw(JSON.stringify({ t: 'log', text: 'x'.repeat(10_000) }));
+        raw(JSON.stringify({ t: 'log', text: 'log: ' + 'x'.repeat(10_000) }));
         raw(JSON.stringify({ t: 'other' }));
         await new Promise((resolve) => setTimeout(resolve, 1000));
         return 'genuine';

@@ -213,7 +213,7 @@ describe('the harness', () => {
     if (runtime === 'node') expect(content).not.toMatch(/^import /m);
     expect(content).not.toMatch(/from '\.\//);
     expect(content).not.toMatch(/^export /m);
-    expect(content.match(/^const \{ Splitter \} = /m)).not.toBeNull();
+    expect(content.match(/^const \{ bare, bareMemory, Splitter \} = /m)).not.toBeNull();
     expect(content.match(/^const \{ prepare, fail \} = /m)).not.toBeNull();
   });
 });

@@ -49,12 +49,12 @@ describe('a channel among others\' connections', () => {
     socket.write(password.subarray(10));
     await once(socket, 'readable');
     const key = socket.read(KEY_BYTES) as Buffer;
-    const text = Buffer.from('{"t":"log","text":"mine"}');
+    const text = Buffer.from('{"t":"log","text":"log: mine"}');
     const head = Buffer.alloc(4);
     head.writeUInt32LE(text.length);
     socket.write(Buffer.concat([key, head, text]));
     for (let tries = 0; tries < 100 && heard.length === 0; tries++) await sleep(10);
-    expect(heard).toEqual([{ t: 'log', text: 'mine' }]);
+    expect(heard).toEqual([{ t: 'log', text: 'log: mine' }]);
     for (const stranger of strangers) expect(stranger.bytesRead).toBe(0);
     const late = connect(port, '127.0.0.1');
     const [refused] = (await once(late, 'error')) as [NodeJS.ErrnoException];

@@ -1,7 +1,8 @@
 /** What runs in a sandbox with Deno: opens the channel, gives up every right to it but one reference, and waits for the guest. */
-import { Splitter } from './frames.mjs';
+import { bare, bareMemory, Splitter } from './frames.mjs';
+import type { Frame } from './frames.mjs';
 import { fail, prepare } from './realm.mjs';
-import { mayUseNode } from './timers.mjs';
+import { standInForAtomics } from './threads.mjs';
 
 // What Deno has, as far as it is needed here: its own types would need Deno to check them.
 interface Connection {
@@ -30,7 +31,8 @@ interface Stray {
 const scope = globalThis as unknown as { Deno: DenoScope; addEventListener(type: string, listener: (event: Stray) => void): void };
 const { Deno } = scope;
 const { apply, defineProperty, deleteProperty } = Reflect;
-const { subarray } = Uint8Array.prototype;
+const { fill } = Uint8Array.prototype;
+const OwnError = Error;
 const { exit, inspect } = Deno;
 const inspectArgs = Deno[Deno.internal]?.inspectArgs;
 const format = inspectArgs ?? ((values: unknown[]) => values.map((value) => (typeof value === 'string' ? value : inspect(value))).join(' '));
@@ -58,17 +60,26 @@ defineProperty(Function.prototype, 'call', {
 });
 
 let write: Connection['write'];
-let frame: (message: string) => Uint8Array;
-let sending: Promise<void> | null = null;
-const waiting: Uint8Array[] = [];
-let waitingFrom = 0;
+let frame: (message: string) => Frame;
+let first: Frame | null = null;
+let last: Frame | null = null;
+let sending = false;
 
 const send = (message: string): void => {
-  waiting[waiting.length] = frame(message);
-  sending ??= drain();
+  const added = frame(message);
+  if (last === null) first = added;
+  else last.next = added;
+  last = added;
+  if (!sending) void drain();
 };
 
 const ready = (): void => send('{"t":"ready"}');
+
+async function rehearseAll(): Promise<void> {
+  // What most of Node's modules are built on.
+  if (rehearsesNode) await import('node:events');
+  await rehearse(rehearsesNode);
+}
 
 function wholeInput(): Uint8Array {
   const bytes = new Uint8Array(1024);
@@ -78,22 +89,34 @@ function wholeInput(): Uint8Array {
 }
 
 async function drain(): Promise<void> {
-  for (; waitingFrom < waiting.length; waitingFrom++) {
-    const bytes = waiting[waitingFrom] as Uint8Array;
-    for (let at = 0; at < bytes.length; ) at += await write(at === 0 ? bytes : (apply(subarray, bytes, [at]) as Uint8Array));
+  sending = true;
+  try {
+    for (; first !== null; first = first.next) {
+      const { memory, length } = first;
+      for (let at = 0; at < length; ) at += counted(await write(bare(memory, at, length - at)), length - at);
+    }
+    last = null;
+  } catch {
+    // The stack of whoever sends was full, before anything was written: the next message takes this one along.
   }
-  waiting.length = waitingFrom = 0;
-  sending = null;
+  sending = false;
+}
+
+/** How many bytes were moved. A guest that replaces what promises are built on can say what it likes here. */
+function counted(count: unknown, most: number): number {
+  if (typeof count === 'number' && count >>> 0 === count && count > 0 && count <= most) return count;
+  exit(0);
+  // Not even Deno's exit is sure to end it: a listener of the guest's hears of it and can throw.
+  throw new OwnError('the channel is closed');
 }
 
 const { receive, rehearse } = prepare({
   send,
   format,
-  // The first of Deno's own Node modules, timers among them, looks for Atomics; none later does. It takes longer to load than
-  // most functions run.
-  loadBefore: (source) => (mayUseNode(source) ? () => import('node:events') : null),
   load,
 });
+// The first of Deno's Node modules to be loaded (timers are of them) takes Atomics.wait; none looks for it later.
+standInForAtomics('ext:deno_node/');
 const stray = (event: Stray): void => {
   event.preventDefault();
   fail(send, event.reason ?? event.error);
@@ -112,14 +135,16 @@ Deno.permissions.revokeSync({ name: 'net', host: `127.0.0.1:${port}` });
 const splitter = new Splitter({
   onOpen(encodeWithKey) {
     frame = encodeWithKey;
-    if (rehearses || rehearsesNode) void rehearse(rehearsesNode).then(ready);
+    if (rehearses || rehearsesNode) void rehearseAll().then(ready);
     else ready();
   },
   onMessage: receive,
 });
-const chunk = new Uint8Array(64 * 1024);
+const CHUNK_BYTES = 64 * 1024;
+const memory = bareMemory(CHUNK_BYTES);
+const chunk = bare(memory, 0, CHUNK_BYTES);
 for (;;) {
-  const count = await read(chunk);
-  if (count === null) exit(0);
-  splitter.push(apply(subarray, chunk, [0, count as number]) as Uint8Array);
+  const count = counted(await read(chunk), CHUNK_BYTES);
+  splitter.push(memory, 0, count);
+  apply(fill, chunk, [0]);
 }

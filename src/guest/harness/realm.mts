@@ -5,6 +5,7 @@
 
 import { Calls, offerBindings, setGlobal } from './bindings.mjs';
 import type { Bindings, Reply } from './bindings.mjs';
+import { removeThreads } from './threads.mjs';
 
 /** The runtime's part. */
 export interface Surroundings {
@@ -12,8 +13,6 @@ export interface Surroundings {
   send(text: string): void;
   /** Values as the runtime's console would print them. */
   format(values: unknown[]): string;
-  /** Modules of the runtime that look for shared memory when they are loaded, and that this source may use. */
-  loadBefore(source: string): (() => Promise<unknown>) | null;
   /** Evaluates a module; resolves with its namespace. */
   load(source: string): Promise<object>;
 }
@@ -31,7 +30,7 @@ const MAX_CHARACTERS = 4000;
 const LEVELS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir', 'table', 'group', 'groupCollapsed'] as const;
 const SILENT = ['assert', 'clear', 'count', 'countReset', 'dirxml', 'groupEnd', 'time', 'timeEnd', 'timeLog', 'timeStamp', 'profile', 'profileEnd'];
 
-const { apply, deleteProperty } = Reflect;
+const { apply } = Reflect;
 const { freeze } = Object;
 const { parse, stringify } = JSON;
 const text = String;
@@ -48,7 +47,7 @@ export interface Harness {
 /** Prepares the realm. */
 export function prepare(surroundings: Surroundings): Harness {
   const { send } = surroundings;
-  const shared = removeThreads();
+  removeThreads();
   replaceConsole(surroundings);
   const calls = new Calls(send);
   let started = false;
@@ -60,12 +59,12 @@ export function prepare(surroundings: Surroundings): Harness {
       started = true;
       offerBindings(parsed.bindings, calls);
       setGlobal('__secrets', freeze(parsed.secrets));
-      void run(parsed, surroundings, shared);
+      void run(parsed, surroundings);
     },
     async rehearse(timers) {
       const source = `export default (input) => ${timers ? 'setTimeout(() => {}, 0) && ' : ''}input;`;
       const start: Start = { t: 'start', source, input: {}, secrets: {}, bindings: 'none' };
-      await run(start, { ...surroundings, send: () => undefined }, shared);
+      await run(start, { ...surroundings, send: () => undefined });
       surroundings.format([start]);
     },
   };
@@ -76,15 +75,8 @@ export function fail(send: Surroundings['send'], error: unknown): void {
   send(`{"t":"failure","error":${stringify(messageOf(error))}}`);
 }
 
-async function run({ source, input }: Start, { send, load, loadBefore }: Surroundings, shared: SharedMemory): Promise<void> {
+async function run({ source, input }: Start, { send, load }: Surroundings): Promise<void> {
   try {
-    const before = loadBefore(source);
-    if (before !== null) {
-      // No guest code runs before they are gone again.
-      restore(shared);
-      await before();
-      remove(shared);
-    }
     const { default: entry } = (await load(source)) as { default?: unknown };
     if (typeof entry !== 'function') throw new OwnError('the source must `export default` a function');
     const output: unknown = await apply(entry, undefined, [input]);
@@ -117,28 +109,6 @@ function messageOf(error: unknown): string {
   } catch {
     return 'an error that cannot be shown';
   }
-}
-
-type SharedMemory = Record<string, unknown>;
-
-/** Takes away what threads and their timing need. Gives back what shares memory, for the runtime's own use. */
-function removeThreads(): SharedMemory {
-  const scope = globalThis as unknown as SharedMemory;
-  const shared = { SharedArrayBuffer: scope['SharedArrayBuffer'], Atomics: scope['Atomics'] };
-  // A buffer of shared WebAssembly memory would lead back to it.
-  if (typeof SharedArrayBuffer === 'function') deleteProperty(SharedArrayBuffer.prototype, 'constructor');
-  deleteProperty(globalThis, 'Worker');
-  deleteProperty(globalThis, 'SharedWorker');
-  remove(shared);
-  return shared;
-}
-
-function remove(shared: SharedMemory): void {
-  for (const name in shared) deleteProperty(globalThis, name);
-}
-
-function restore(shared: SharedMemory): void {
-  for (const name in shared) setGlobal(name, shared[name]);
 }
 
 function replaceConsole({ send, format }: Surroundings): void {

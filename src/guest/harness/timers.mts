@@ -1,6 +1,6 @@
 /**
  * Whether a source may use what Deno has from Node, which takes Deno 9 ms to load: its timers among them, and globals like
- * Buffer. What the host expects of functions to come, and what the guest's side loads for one.
+ * Buffer. What the host expects of functions to come.
  */
 export function mayUseNode(source: string): boolean {
   return apply(test, words, [source]) as boolean;
