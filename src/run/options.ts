@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import type { EgressOptions, Policy } from '../egress/policy.js';
 import type { OnChunk } from './capture.js';
 import { firstProblem } from './option-problem.js';
-import { optionsSchema } from './option-schema.js';
+import { optionNames, optionsSchema } from './option-schema.js';
 
 /** What `runSandboxed` takes. Only `command`, `args` and `timeoutMs` are required. */
 export interface SandboxOptions {
@@ -137,7 +137,7 @@ export type CheckedOptions = Omit<RunOptions, 'network'> & { network: 'none' | '
  */
 export function validateOptions(input: unknown): CheckedOptions {
   const parsed = optionsSchema.safeParse(input);
-  if (!parsed.success) throw firstProblem(parsed.error.issues, input);
+  if (!parsed.success) throw firstProblem(parsed.error.issues, input, optionNames);
   const { gracePeriodMs, ...options } = parsed.data;
   if (gracePeriodMs !== undefined && gracePeriodMs >= options.timeoutMs) {
     throw new RangeError(`gracePeriodMs (${gracePeriodMs}) must be < timeoutMs (${options.timeoutMs})`);
