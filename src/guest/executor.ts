@@ -3,6 +3,7 @@ import { Host } from '../run/host.js';
 import { runnerOf } from '../run/run.js';
 import type { GuestAnswer } from './answer.js';
 import { brokerProblem } from './broker.js';
+import { checkExecutorOptions } from './executor-options.js';
 import { GuestRun, refusal } from './guest-run.js';
 import type { CompiledNetwork, GuestNetwork } from './network.js';
 import { compileGuestNetwork } from './network.js';
@@ -52,8 +53,13 @@ export interface Executor {
   counts(): SandboxCounts;
 }
 
+/**
+ * Makes an executor, and starts its warm sandboxes. A process that has one does not end by itself before `close`.
+ *
+ * @throws TypeError when an option has the wrong type, is missing or is not known; RangeError when its value is wrong.
+ */
 export function createExecutor(options: ExecutorOptions): Executor {
-  return new SandboxExecutor(options);
+  return new SandboxExecutor(checkExecutorOptions(options));
 }
 
 /** Beyond a function's own deadline, which is kept here. */
