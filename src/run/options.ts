@@ -42,8 +42,9 @@ export interface SandboxOptions {
   signal?: AbortSignal | undefined;
   /**
    * Called with the output as it arrives, inside the cap. While a promise that it returns is not settled nothing more is
-   * read, which slows the guest down, and the result waits, unless the run was ended (timeout, abort). If it throws or rejects, the run is killed and
-   * `runSandboxed` rejects with that.
+   * read, which slows the guest down, and the result waits, unless the run was ended (timeout, abort). If it throws or
+   * rejects, also when the guest has ended meanwhile, the run is killed and `runSandboxed` rejects with that. One promise
+   * that is open for two seconds when the deadline has passed is given up, and the function is not called again.
    */
   onStdout?: ((chunk: Buffer) => unknown) | undefined;
   /** As `onStdout`, for standard error. */
