@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 
-import type { FailureRecord } from './launcher/records.js';
+import type { FailureRecord, KernelUsage } from './launcher/records.js';
 import type { Stage } from './launcher/stages.js';
 import type { Outcome, SandboxFailure, SandboxResult } from './run/result.js';
 
@@ -90,7 +90,7 @@ export const hints = {
   'path-not-usable': 'give a path of another file system, or one that this account may bind',
   'idmap-unsupported':
     'a writable grant of a root host needs an idmapped mount (Linux 5.12 and a file system that has it: ext4, xfs, btrfs, tmpfs from 6.3); move the directory to one, or run the host as the directory\'s owner',
-  'limits-too-small': 'raise limits.pids or limits.memoryMb',
+  'limits-too-small': 'raise limits.pids or limits.memoryMb; where these are ample, what bounds the host itself: "ulimit -u", TasksMax=',
   'limits-above-host': 'lower limits.openFiles or limits.fileSizeMb, or raise the hard limit of the host process ("ulimit -Hn", LimitNOFILE=)',
   'scratch-full': 'raise filesystem.tmpMb, or "sysctl -w fs.mount-max=100000" if this machine has very many mounts',
   'cgroup-unavailable': 'give the host a writable cgroup: Delegate=yes in its systemd unit, "systemd-run --user --scope -p Delegate=yes", or RINGFENCE_CGROUP; "ringfence doctor" says which',
@@ -140,15 +140,16 @@ export function describeFailure(
   };
 }
 
-/** Describes the failure of a stage of the launcher. */
-export function describeStageFailure(record: FailureRecord, command: string): DescribedFailure {
+/** Describes the failure of a stage of the launcher. `usage` is what the run's cgroup had counted by then, if that is known. */
+export function describeStageFailure(record: FailureRecord, command: string, usage: Pick<KernelUsage, 'pidsRefused'> | null = null): DescribedFailure {
   const [syscall = '', ...rest] = record.detail.trim().split(' ');
   const errno = record.errno === 0 ? null : errnoName(record.errno);
   const rule = rules.find(
-    ({ stages, errnos, detail }) =>
+    ({ stages, errnos, detail, pidsRefused }) =>
       (stages === null || stages.includes(record.stage)) &&
       (errnos === null || (errno !== null && errnos.includes(errno))) &&
-      (detail === undefined || detail.test(record.detail)),
+      (detail === undefined || detail.test(record.detail)) &&
+      (pidsRefused === undefined || pidsRefused === usage?.pidsRefused),
   );
   const tried = record.stage === 'exec' ? `cannot start ${command}` : `stage ${record.stage} of the launcher failed`;
   const on = rest.length === 0 ? syscall : `${syscall} on ${rest.join(' ')}`;
@@ -169,6 +170,8 @@ interface Rule {
   stages: readonly Stage[] | null;
   errnos: readonly string[] | null;
   detail?: RegExp;
+  /** Processes that the run's own limit has refused; not looked at where it is absent. */
+  pidsRefused?: number;
   code: FailureCode;
 }
 
@@ -187,6 +190,8 @@ const rules: readonly Rule[] = [
   { stages: ['exec'], errnos: ['ENOENT', 'ELIBBAD'], code: 'interpreter-not-found' }, // the plan has found the command itself
   { stages: ['exec'], errnos: ['EACCES', 'ENOEXEC', 'EISDIR', 'EPERM', 'ETXTBSY', 'ENOTDIR', 'EINVAL', 'ELOOP'], code: 'command-not-executable' },
   { stages: ['exec'], errnos: ['E2BIG'], code: 'arguments-too-long' },
+  // Not by the run's own limit: by that of the account.
+  { stages: ['guest', 'exec'], errnos: ['EAGAIN'], pidsRefused: 0, code: 'host-out-of-processes' },
   { stages: ['guest', 'exec'], errnos: ['EAGAIN', 'ENOMEM'], code: 'limits-too-small' },
   // Init asks whether the launcher still lives.
   { stages: ['lifeline'], errnos: ['EPIPE'], code: 'launcher-died' },

@@ -73,6 +73,15 @@ describe('failures of a stage', () => {
     expect(message.toLowerCase()).toContain(error.hint.toLowerCase());
   });
 
+  it.each([
+    [0, 'host-out-of-processes'],
+    [1, 'limits-too-small'],
+    [null, 'limits-too-small'],
+  ])('EAGAIN of a fork after %s refusals by the run\'s own limit is %s', (pidsRefused, code) => {
+    const record = { kind: 'failure', stage: 'guest', errno: constants.errno.EAGAIN, detail: 'clone' } as const;
+    expect(describeStageFailure(record, '/x', { pidsRefused }).error).toMatchObject({ code });
+  });
+
   it('have a code and a hint whatever the stage and the errno', () => {
     for (const stage of stages) {
       for (const errno of [0, 1, 12345, ...Object.values(constants.errno)]) {

@@ -35,16 +35,20 @@ export const serveCommand: CliCommand = {
 
 async function serve(flags: Record<string, string | true>): Promise<number> {
   // Its dependencies are many: no other command waits for them to load.
-  const [{ createLog, openLogFile }, { createService }] = await Promise.all([import('../service/log.js'), import('../service/service.js')]);
+  const [{ createLog }, { LogFile }, { createService }] = await Promise.all([
+    import('../service/log.js'),
+    import('../service/log-file.js'),
+    import('../service/service.js'),
+  ]);
   try {
     const settings = readSettings(process.env, settingsOf(flags));
-    const destination = openLogFile();
+    const destination = new LogFile();
     const cancellation = new Cancellation();
     const service = await createService(settings, createLog(settings.logLevel, destination));
     await service.listen();
     await cancellation.came;
     await service.stop();
-    destination.flushSync();
+    await destination.end();
     return 0;
   } catch (error) {
     if (error instanceof SettingError) throw new UsageError(error.message);

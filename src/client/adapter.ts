@@ -3,6 +3,7 @@ import { refusal } from '../guest/guest-run.js';
 import { compileGuestNetwork } from '../guest/network.js';
 import { checkRequest } from '../guest/request.js';
 import type { CheckedRequest, GuestRequest } from '../guest/request.js';
+import { checkAdapterOptions, endpointOf } from './options.js';
 
 export interface HttpSandboxOptions {
   /** Where `ringfence serve` is, for example `http://127.0.0.1:8787`. Default: SANDBOX_URL. */
@@ -21,21 +22,25 @@ export interface HttpSandboxAdapter {
   /**
    * Runs one function by way of the service. Whatever goes wrong on the way is an answer with `ok: false` that says what:
    * the codes are `unreachable`, `no-answer` (too late), `bad-answer`, and `http-429` and the like for a refusal.
-   * @throws Error when there is no url.
+   * @throws Error when there is no url, or SANDBOX_URL is none.
    */
   run(request: Omit<GuestRequest, 'onLog'>): Promise<GuestAnswer>;
 }
 
-export function httpSandboxAdapter(options: HttpSandboxOptions = {}): HttpSandboxAdapter {
+/** @throws TypeError or RangeError for an option that is wrong. */
+export function httpSandboxAdapter(given: HttpSandboxOptions = {}): HttpSandboxAdapter {
+  const options = checkAdapterOptions(given);
   return {
     async run(request) {
       const url = options.url ?? process.env['SANDBOX_URL'] ?? '';
       if (url === '') throw new Error('httpSandboxAdapter has no url: give it one, or set SANDBOX_URL');
+      const endpoint = endpointOf(url);
+      if (endpoint === null) throw new Error('SANDBOX_URL must be an http or https URL without user, password, query and fragment');
       const startedAt = performance.now();
       const checked = checkRequest(request);
       if ('problem' in checked) return refusal(startedAt, 'invalid-request', checked.problem);
       const early = await problemOf(checked, options.validateEgress ?? true, startedAt);
-      return early ?? new Call(options, url, checked, startedAt).answer(request);
+      return early ?? new Call(options, endpoint, checked, startedAt).answer(request);
     },
   };
 }
@@ -58,9 +63,9 @@ class Call {
   readonly #timeoutMs: number;
   readonly #startedAt: number;
 
-  constructor(options: HttpSandboxOptions, url: string, { timeoutMs }: CheckedRequest, startedAt: number) {
+  constructor(options: HttpSandboxOptions, endpoint: string, { timeoutMs }: CheckedRequest, startedAt: number) {
     this.#options = options;
-    this.#endpoint = `${url.replace(/\/+$/, '').replace(/\/run$/, '')}/run`;
+    this.#endpoint = endpoint;
     this.#timeoutMs = options.fetchTimeoutMs ?? timeoutMs + 10_000;
     this.#startedAt = startedAt;
   }

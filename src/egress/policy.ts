@@ -1,4 +1,5 @@
 import { nearest, quotedHost, shown } from '../run/option-words.js';
+import { isPlainObject } from '../run/plain-object.js';
 import type { Connection } from '../run/result.js';
 import { contains, parseLiteral, parseRange, refusal } from './addresses.js';
 import type { AddressRules, Range } from './addresses.js';
@@ -72,7 +73,7 @@ const LONGEST_TIMER = 2 ** 31 - 1;
  * (`ownAddresses()`) literals among them are refused here already; connections to them are in any case.
  */
 export function compilePolicy(options: EgressOptions, own: ReadonlySet<string> = new Set()): Policy {
-  if (typeof options !== 'object' || options === null) throw wrongType('network', 'must be { allow: [...] }', options);
+  if (!isPlainObject(options)) throw wrongType('network', 'must be { allow: [...] }', options);
   refuseUnknown('network', options, allowlistFields);
   const open = list(options.allowPrivate ?? [], 'network.allowPrivate', 'an array of ranges').map((text, index) => {
     const where = `network.allowPrivate[${index}]`;
@@ -151,9 +152,9 @@ function addEntry(policy: Building, entry: Entry, sni: SniRule): void {
 function allowItem(item: unknown, index: number): { host: string; sni: SniRule } {
   if (typeof item === 'string') return { host: item, sni: 'match' };
   const where = `network.allow[${index}]`;
-  if (typeof item !== 'object' || item === null || Array.isArray(item)) throw wrongType(where, 'must be a string or { host, sni }', item);
+  if (!isPlainObject(item)) throw wrongType(where, 'must be a string or { host, sni }', item);
   refuseUnknown(where, item, ['host', 'sni']);
-  const { host, sni } = item as { host?: unknown; sni?: unknown };
+  const { host, sni } = item;
   if (typeof host !== 'string') throw wrongType(`${where}.host`, 'must be a string', host);
   if (sni !== undefined && sni !== 'any') throw wrongType(`${where}.sni`, 'must be "any" or absent', sni);
   return { host, sni: sni ?? 'match' };
@@ -162,8 +163,7 @@ function allowItem(item: unknown, index: number): { host: string; sni: SniRule }
 function pins(hosts: unknown, policy: Building): Map<string, string> {
   const result = new Map<string, string>();
   if (hosts === undefined) return result;
-  // A Map has no properties: its pins would be lost without a word.
-  if (typeof hosts !== 'object' || hosts === null || Symbol.iterator in hosts) throw wrongType('network.hosts', 'must be an object of addresses by name', hosts);
+  if (!isPlainObject(hosts)) throw wrongType('network.hosts', 'must be an object of addresses by name', hosts);
   for (const [key, address] of Object.entries(hosts)) {
     const where = `network.hosts[${quotedHost(key)}]`;
     if (typeof address !== 'string') throw wrongType(where, 'must be a string', address);

@@ -3,6 +3,7 @@ import { Host } from '../run/host.js';
 import { runnerOf } from '../run/run.js';
 import type { GuestAnswer } from './answer.js';
 import { brokerProblem } from './broker.js';
+import { checkExecutorOptions } from './executor-options.js';
 import { GuestRun, refusal } from './guest-run.js';
 import type { CompiledNetwork, GuestNetwork } from './network.js';
 import { compileGuestNetwork } from './network.js';
@@ -10,7 +11,7 @@ import { checkRequest } from './request.js';
 import type { CheckedRequest, GuestRequest } from './request.js';
 import { findDeno } from './find-deno.js';
 import { nodeRuntime } from './runtime.js';
-import { mayUseNode } from './harness/timers.mjs';
+import { rehearsalFor } from './rehearsal.js';
 import type { Rehearsal, Runtime } from './runtime.js';
 import { denoRuntime } from './runtime-deno.js';
 import { WarmPool } from './pool.js';
@@ -52,8 +53,13 @@ export interface Executor {
   counts(): SandboxCounts;
 }
 
+/**
+ * Makes an executor, and starts its warm sandboxes. A process that has one does not end by itself before `close`.
+ *
+ * @throws TypeError when an option has the wrong type, is missing or is not known; RangeError when its value is wrong.
+ */
 export function createExecutor(options: ExecutorOptions): Executor {
-  return new SandboxExecutor(options);
+  return new SandboxExecutor(checkExecutorOptions(options));
 }
 
 /** Beyond a function's own deadline, which is kept here. */
@@ -61,7 +67,6 @@ const BACKSTOP_MS = 1000;
 /** One that waits has no deadline yet; setTimeout knows no longer time. */
 const NEVER_MS = 2 ** 31 - 1;
 const LEARN_MS = 10_000;
-const MAX_SEARCHED = 16 * 1024;
 const DEFAULT_PROFILE: Profile = { memoryMb: 128, network: 'none', net: [], import: [] };
 
 class SandboxExecutor implements Executor {
@@ -168,9 +173,4 @@ class SandboxExecutor implements Executor {
     void sandbox.result.finally(() => this.#counts.live--);
     return sandbox;
   }
-}
-
-/** Functions like the last one are to come. A long source is not searched on the event loop. */
-function rehearsalFor(source: string): Rehearsal {
-  return source.length > MAX_SEARCHED || mayUseNode(source) ? 'node' : 'plain';
 }

@@ -11,12 +11,12 @@ import { Logs } from './logs.js';
 import type { Envelope, GuestCall, GuestMessage, GuestOutcome } from './messages.js';
 import type { CheckedRequest } from './request.js';
 import type { GuestSandbox } from './sandbox.js';
-import type { Stripped } from './strip-types.js';
+import type { Stripped, Stripping } from './strip-types.js';
 
 export interface RunInput {
   request: CheckedRequest;
   /** As the runtime takes it, or what is wrong with it. */
-  source: Stripped | Promise<Stripped>;
+  source: Stripped | Stripping;
   sandbox: GuestSandbox;
   host: Host;
   /** `performance.now()` when the request came. */
@@ -48,12 +48,12 @@ export class GuestRun {
     // After a block of the event loop the timers come first: what the guest said meanwhile must be heard before.
     const timer = setTimeout(() => setImmediate(() => this.#end({ kind: 'timeout' })), left);
     const unsubscribe = request.signal === null ? () => undefined : host.aborts.subscribe(request.signal, () => this.cancel());
-    if (source instanceof Promise) void source.then((stripped) => this.#dispatch(stripped));
+    if ('done' in source) void source.done.then((stripped) => this.#dispatch(stripped));
     else this.#dispatch(source);
     this.answer = sandbox.result.then((result) => {
       clearTimeout(timer);
       unsubscribe();
-      this.#callee.close();
+      this.#leave();
       return this.#answerOf(result);
     });
   }
@@ -74,9 +74,16 @@ export class GuestRun {
   #end(cause: Cause): void {
     if (this.#cause !== null) return;
     this.#cause = cause;
-    this.#callee.close();
+    this.#leave();
     if (cause.kind === 'done' || cause.kind === 'broken') this.#input.sandbox.finish();
     else this.#input.sandbox.stop();
+  }
+
+  /** Ends what the host does for the function. */
+  #leave(): void {
+    const { source } = this.#input;
+    if ('cancel' in source) source.cancel();
+    this.#callee.close();
   }
 
   #hear(message: Exclude<GuestMessage, { t: 'ready' }>): void {

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 
+import { isPlainObject, kindOf } from '../run/plain-object.js';
+
 /** Called with each value that the guest gives; what it returns, or its promise does, must be JSON. */
 export type Binding = (args: any) => unknown;
 
@@ -57,38 +59,48 @@ const clamped = ({ least, most, otherwise }: typeof TIMEOUT_MS) =>
 
 const hosts = (name: string) => z.array(z.string(), `${name} must be an array of hosts`).default([]);
 
+/** Says what came, where that is no object whose entries could be read. */
+const expected = (what: string) => ({
+  error: ({ input }: { input?: unknown }) => (isPlainObject(input) ? what : `${what}, got ${kindOf(input)}`),
+});
+
+const capabilityFields = z.object({
+  net: hosts('capabilities.net'),
+  import: hosts('capabilities.import'),
+  timeoutMs: clamped(TIMEOUT_MS),
+  memoryMb: clamped(MEMORY_MB),
+});
+
 const capabilities = z
-  .object(
-    {
-      net: hosts('capabilities.net'),
-      import: hosts('capabilities.import'),
-      timeoutMs: clamped(TIMEOUT_MS),
-      memoryMb: clamped(MEMORY_MB),
-    },
-    'capabilities must be an object',
-  )
+  .custom<Record<string, unknown>>(isPlainObject, expected('capabilities must be an object'))
+  .pipe(capabilityFields)
   .prefault({});
 
-const broker = z.object({ url: z.string(), token: z.string() });
+type Bindings = Record<string, Binding> | { url: string; token: string };
+
 const isFunction = (value: unknown): value is Binding => typeof value === 'function';
-const functions = z.custom<Record<string, Binding>>(
-  (value) => typeof value === 'object' && value !== null && Object.values(value).every(isFunction),
-);
 
 const bindings = z
-  .union([broker, functions], 'bindings must be an object of functions, or { url, token } as strings')
+  .custom<Bindings>((value) => {
+    if (!isPlainObject(value)) return false;
+    return isBroker(value) || Object.values(value).every(isFunction);
+  }, expected('bindings must be an object of functions, or { url, token } as strings'))
   .optional()
   .transform((value): CheckedRequest['bindings'] => {
     if (value === undefined) return { kind: 'none' };
-    const { url, token } = value as { url?: unknown; token?: unknown };
-    if (typeof url === 'string' && typeof token === 'string') return { kind: 'broker', url, token };
+    if (isBroker(value)) return { kind: 'broker', url: value.url, token: value.token };
     return { kind: 'functions', functions: { ...(value as Record<string, Binding>) } };
   });
 
+function isBroker(value: object): value is { url: string; token: string } {
+  const { url, token } = value as { url?: unknown; token?: unknown };
+  return typeof url === 'string' && typeof token === 'string';
+}
+
 const secrets = z
   .custom<Record<string, string>>(
-    (value) => typeof value === 'object' && value !== null && Object.values(value).every((each) => typeof each === 'string'),
-    'secrets must be an object of strings',
+    (value) => isPlainObject(value) && Object.values(value).every((each) => typeof each === 'string'),
+    expected('secrets must be an object of strings'),
   )
   .optional()
   .transform((value) => ({ ...value }));

@@ -1,86 +1,71 @@
-import { Worker } from 'node:worker_threads';
-
-import { builtFile } from './built.js';
-import type { StripAnswer } from './strip-worker.js';
+import { StripLane } from './strip-lane.js';
+import type { StripTask } from './strip-lane.js';
 
 export type Stripped = { code: string } | { problem: string };
 
-interface Task {
-  source: string;
-  settle(answer: Stripped): void;
+/** A source on its way to JavaScript. */
+export interface Stripping {
+  /** Never rejects; may never settle once it was canceled. */
+  readonly done: Promise<Stripped>;
+  /** Nobody waits for it any more: its run has ended. */
+  cancel(): void;
 }
 
-/** No honest source of 2 MiB takes as long. */
-const PATIENCE_MS = 2000;
-const WORKER_MB = 256;
+/** What a sandbox can be sent, and what the compiler is given at all. */
+const MAX_CHARACTERS = 2 * 1024 * 1024;
+/** The compiler takes a few milliseconds for an honest source of this length. */
+const LIGHT_CHARACTERS = 64 * 1024;
+const LIGHT_MS = 100;
+/** An honest source of two MiB takes about a quarter of a second. */
+const HEAVY_MS = 500;
+const HEAVY_CHARACTERS_PER_MS = 4096;
+const TOO_SLOW = { problem: 'the source cannot be parsed in time: make it shorter, or nest it less' };
 
 /**
- * Takes the types out of TypeScript, for a Node that cannot. In a thread of its own: sources are made by adversaries, and
- * the compiler may take long over one, or be broken by it for all that come later.
+ * Takes the types out of TypeScript, for a Node that cannot. In threads of its own, and not in the sandbox, where loading
+ * the compiler would double the time that a function takes to start.
+ *
+ * This is the host's time and no run's, and sources are made by adversaries: three thousand characters can take as long as
+ * two million honest ones. So whatever is short has a thread where nothing is worked on for long; what turns out to be slow
+ * there is begun anew on the other thread, behind those that are not known to be slow; and what is slow there is refused.
  */
 export class TypeStripper {
-  readonly #queue: Task[] = [];
-  #worker: Worker | null = null;
-  #current: (Task & { timer: NodeJS.Timeout }) | null = null;
+  readonly #heavy = new StripLane({
+    patienceMs: ({ source }) => HEAVY_MS + source.length / HEAVY_CHARACTERS_PER_MS,
+    onSlow: ({ settle }) => settle(TOO_SLOW),
+  });
+  readonly #light = new StripLane({
+    patienceMs: () => LIGHT_MS,
+    onSlow: (task) => {
+      task.wasSlow = true;
+      this.#heavy.add(task);
+    },
+  });
 
-  /** JavaScript comes back as it is. Never rejects. */
-  strip(source: string): Promise<Stripped> {
-    return new Promise((settle) => {
-      this.#queue.push({ source, settle });
-      this.#next();
-    });
+  /** JavaScript comes back as it is. */
+  strip(source: string): Stripping {
+    if (source.length > MAX_CHARACTERS) {
+      return { done: Promise.resolve({ problem: `the source has more than ${MAX_CHARACTERS} characters` }), cancel: () => undefined };
+    }
+    let settle: StripTask['settle'] = () => undefined;
+    const done = new Promise<Stripped>((resolve) => (settle = resolve));
+    const task: StripTask = { source, wasSlow: false, settle };
+    (source.length > LIGHT_CHARACTERS ? this.#heavy : this.#light).add(task);
+    return {
+      done,
+      cancel: () => {
+        this.#light.cancel(task);
+        this.#heavy.cancel(task);
+      },
+    };
   }
 
   /** Loads the compiler, so that the first source need not wait for it. */
   prepare(): void {
-    void this.strip('');
+    this.strip('');
   }
 
   async close(): Promise<void> {
-    const worker = this.#worker;
-    this.#worker = null;
-    await worker?.terminate();
-  }
-
-  #next(): void {
-    if (this.#current !== null) return;
-    const task = this.#queue.shift();
-    if (task === undefined) {
-      this.#worker?.unref();
-      return;
-    }
-    const timer = setTimeout(() => this.#fail('the source takes too long to read'), PATIENCE_MS);
-    this.#current = { ...task, timer };
-    this.#worker ??= this.#start();
-    this.#worker.ref();
-    this.#worker.postMessage(task.source);
-  }
-
-  #start(): Worker {
-    const worker = new Worker(builtFile('strip-worker.js'), { resourceLimits: { maxOldGenerationSizeMb: WORKER_MB }, env: {}, execArgv: [] });
-    worker.on('message', (answer: StripAnswer) => {
-      if ('code' in answer) return this.#settle(answer);
-      if (answer.broken) this.#fail(answer.problem);
-      else this.#settle({ problem: answer.problem });
-    });
-    worker.on('error', () => {
-      if (worker === this.#worker) this.#fail('the source cannot be read');
-    });
-    return worker;
-  }
-
-  /** The thread goes with the source that broke it; those that wait get a new one. */
-  #fail(problem: string): void {
-    void this.close();
-    this.#settle({ problem });
-  }
-
-  #settle(answer: Stripped): void {
-    const current = this.#current;
-    if (current === null) return;
-    clearTimeout(current.timer);
-    this.#current = null;
-    current.settle(answer);
-    this.#next();
+    await Promise.all([this.#light.close(), this.#heavy.close()]);
   }
 }

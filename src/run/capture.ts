@@ -19,13 +19,13 @@ export interface CaptureOptions {
 
 /** Keeps the output of one stream up to its cap, and reads and discards the rest, so that the writer never hangs. */
 export class Capture {
-  /** Resolves when the stream has ended, or was destroyed. */
+  /** Resolves when the stream has ended, or was destroyed, and the caller is done with what it got. */
   readonly ended: Promise<void>;
   /** Bytes that came so far, those beyond the cap included. */
   seen = 0;
   isOpen = true;
-  /** True while the caller is not ready for more. */
-  isHeldUp = false;
+  /** When the caller's promise was given that is not settled yet; null when there is none. */
+  heldUpSince: number | null = null;
   readonly #stream: Readable;
   readonly #options: CaptureOptions;
   /** Grows by doubling: many small chunks, or slices of large ones, would keep far more memory than they hold. */
@@ -33,19 +33,25 @@ export class Capture {
   /** Bytes inside the cap. */
   #length = 0;
   #callback: OnChunk | null;
+  #isAtEnd = false;
+  #onEnded: () => void = () => undefined;
 
   constructor(stream: Readable, options: CaptureOptions) {
     this.#stream = stream;
     this.#options = options;
     this.#callback = options.onChunk;
-    this.ended = new Promise((resolve) => {
-      const end = () => {
-        this.isOpen = false;
-        resolve();
-      };
-      stream.once('end', end).once('close', end);
-    });
+    this.ended = new Promise((resolve) => (this.#onEnded = resolve));
+    // A paused stream with nothing in it ends all the same: the caller's last promise may still be open then.
+    const end = () => {
+      this.#isAtEnd = true;
+      this.#endIfFree();
+    };
+    stream.once('end', end).once('close', end);
     stream.on('data', (chunk: Buffer) => this.#take(chunk));
+  }
+
+  get isHeldUp(): boolean {
+    return this.heldUpSince !== null;
   }
 
   get truncated(): boolean {
@@ -93,21 +99,29 @@ export class Capture {
 
   /** The guest is slowed down by its full pipe: whatever waits, waits there. */
   #holdUp(done: Promise<void>): void {
-    this.isHeldUp = true;
+    this.heldUpSince = performance.now();
     this.#stream.pause();
     void done
       .catch((error: unknown) => this.#giveUp(error))
-      .then(() => {
-        this.isHeldUp = false;
-        this.#stream.resume();
-      });
+      .then(() => this.#goOn());
   }
 
   /** From now on nothing waits for the caller, whose promise may never settle; what comes is still kept. */
   release(): void {
     this.#callback = null;
-    this.isHeldUp = false;
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    this.heldUpSince = null;
     this.#stream.resume();
+    this.#endIfFree();
+  }
+
+  #endIfFree(): void {
+    if (!this.#isAtEnd || this.isHeldUp) return;
+    this.isOpen = false;
+    this.#onEnded();
   }
 
   #giveUp(error: unknown): void {

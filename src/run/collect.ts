@@ -57,7 +57,7 @@ export function notStarted(
 /** Why a launch ended without the guest's own end. */
 export function describeEnding({ command }: Pick<RunOptions, 'command'>, ending: Ending): DescribedFailure {
   const { failure, nonsense, missing, unserved, ended, exit } = ending;
-  if (failure !== null) return describeStageFailure(failure, command);
+  if (failure !== null) return describeStageFailure(failure, command, ended?.usage);
   if (unserved !== null) return setUpProblem(unserved, "cannot serve the sandbox's sockets", 'allowlist-unavailable').failure;
   if (nonsense !== null) return describeFailure('launcher-protocol', `the launcher sent what is no record: ${nonsense.message}`);
   if (missing.length > 0) return describeFailure('fence-not-verified', `the launcher did not verify: ${missing.join(', ')}`, { stage: 'verify' });

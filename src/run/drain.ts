@@ -4,10 +4,13 @@ import type { Capture } from './capture.js';
 const SILENCE_MS = 250;
 const LONGEST_MS = 2000;
 
-/** Waits for the end of the streams of a sandbox that is gone, but not for one that stays silent. */
-export async function drained(captures: readonly Capture[]): Promise<void> {
+/**
+ * Waits for the end of the streams of a sandbox that is gone, but not for one that stays silent; and for the caller, but
+ * not for one promise that is open for two seconds when the run's `deadline` (`performance.now()`) has passed.
+ */
+export async function drained(captures: readonly Capture[], deadline: number): Promise<void> {
   if (captures.every(({ isOpen }) => !isOpen)) return;
-  const silence = new Silence(captures);
+  const silence = new Silence(captures, deadline);
   await Promise.race([Promise.all(captures.map(({ ended }) => ended)), silence.came]);
   silence.stop();
 }
@@ -15,14 +18,16 @@ export async function drained(captures: readonly Capture[]): Promise<void> {
 class Silence {
   readonly came: Promise<void>;
   readonly #captures: readonly Capture[];
+  readonly #deadline: number;
   /** When the output last had to wait for the caller: that time is none of the guest's. */
   #freeSince = performance.now();
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   #resolve: () => void = () => undefined;
 
-  constructor(captures: readonly Capture[]) {
+  constructor(captures: readonly Capture[], deadline: number) {
     this.#captures = captures;
+    this.#deadline = deadline;
     this.came = new Promise((resolve) => (this.#resolve = resolve));
     this.#watch();
   }
@@ -40,10 +45,15 @@ class Silence {
   }
 
   #judge(before: number): void {
+    for (const capture of this.#captures) if (this.#isLost(capture)) capture.release();
     const heldUp = this.#captures.some(({ isHeldUp }) => isHeldUp);
     if (heldUp) this.#freeSince = performance.now();
     if (!heldUp && (this.#seen() === before || performance.now() - this.#freeSince > LONGEST_MS)) this.#resolve();
     else this.#watch();
+  }
+
+  #isLost({ heldUpSince }: Capture): boolean {
+    return heldUpSince !== null && performance.now() > Math.max(this.#deadline, heldUpSince + LONGEST_MS);
   }
 
   #seen(): number {

@@ -80,7 +80,8 @@ export class GuestStreams {
 
   /** What is still in the pipes of a sandbox that is gone; then they are closed. */
   async drain(): Promise<void> {
-    await drained(this.#captures());
+    const { launch, options } = this.#input;
+    await drained(this.#captures(), launch.startedAt + options.timeoutMs);
     this.#opened?.sockets.stdout.destroy();
     this.#opened?.sockets.stderr.destroy();
   }

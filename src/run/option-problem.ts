@@ -1,4 +1,3 @@
-import { optionsSchema } from './option-schema.js';
 import { fieldName, lastPart, nearest, shown } from './option-words.js';
 
 /** The part of zod's issues that is used here. */
@@ -11,37 +10,39 @@ interface Issue {
   params?: Record<string, unknown> | undefined;
 }
 
-const SECTIONS = ['filesystem', 'limits'] as const;
-type Section = (typeof SECTIONS)[number];
+/** The known names: of the options themselves, and of those inside each section. */
+export interface OptionNames {
+  own: readonly string[];
+  sections: Readonly<Record<string, readonly string[]>>;
+}
 
 /** The first thing that is wrong with the options, as the error to throw. */
-export function firstProblem(issues: readonly Issue[], input: unknown): Error {
+export function firstProblem(issues: readonly Issue[], input: unknown, names: OptionNames): Error {
   // A misspelt name first: what it was meant for is then "missing", which would send the reader the wrong way.
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
   if (issue === undefined) return new TypeError('options must be valid');
-  if (issue.code === 'unrecognized_keys') return unknownField(issue);
+  if (issue.code === 'unrecognized_keys') return unknownField(issue, names);
   const value = valueAt(input, issue.path);
   const message = `${fieldName(issue.path)} ${issue.message}, got ${shown(value, issue.path[0])}`;
   return isWrongType(issue, value) ? new TypeError(message) : new RangeError(message);
 }
 
-function unknownField(issue: Issue): TypeError {
+function unknownField(issue: Issue, names: OptionNames): TypeError {
   const key = issue.keys?.[0] ?? '';
   const name = fieldName([...issue.path, key]);
-  const here = SECTIONS.find((section) => section === issue.path[0]) ?? null;
-  const meant = nearest(key, fieldsOf(here)) ?? elsewhere(key, here);
-  const hint = meant === null ? `known are ${fieldsOf(here).join(', ')}` : `did you mean ${meant}?`;
+  const here = Object.keys(names.sections).find((section) => section === issue.path[0]) ?? null;
+  const meant = nearest(key, fieldsOf(here, names)) ?? elsewhere(key, here, names);
+  const hint = meant === null ? `known are ${fieldsOf(here, names).join(', ')}` : `did you mean ${meant}?`;
   return new TypeError(`${name} is not a known option; ${hint}`);
 }
 
-function fieldsOf(section: Section | null): string[] {
-  if (section === null) return Object.keys(optionsSchema.shape);
-  return Object.keys(optionsSchema.shape[section].unwrap().shape).map((name) => `${section}.${name}`);
+function fieldsOf(section: string | null, { own, sections }: OptionNames): readonly string[] {
+  return section === null ? own : (sections[section] ?? []).map((name) => `${section}.${name}`);
 }
 
 /** A field that was put into the wrong section: `memoryMb` beside `limits`, `cwd` inside `filesystem`. */
-function elsewhere(key: string, here: Section | null): string | null {
-  const others = [null, ...SECTIONS].filter((section) => section !== here).flatMap(fieldsOf);
+function elsewhere(key: string, here: string | null, names: OptionNames): string | null {
+  const others = [null, ...Object.keys(names.sections)].filter((section) => section !== here).flatMap((section) => fieldsOf(section, names));
   return others.find((name) => lastPart(name) === key) ?? null;
 }
 

@@ -1,11 +1,14 @@
 import { constants } from 'node:os';
 import { isAbsolute } from 'node:path';
 import type { Readable } from 'node:stream';
+import { types } from 'node:util';
 
 import { z } from 'zod';
 
 import type { EgressOptions } from '../egress/policy.js';
 import type { OnChunk } from './capture.js';
+import type { OptionNames } from './option-problem.js';
+import { isPlainObject } from './plain-object.js';
 
 const MIB = 1024 * 1024;
 const GIB_IN_MIB = 1024;
@@ -25,23 +28,28 @@ const text = (expected: string) =>
     .string(expected)
     .refine((value) => !UNSENDABLE.test(value), 'must not contain a NUL character or a lone surrogate');
 
-const wholeNumber = (expected: string, min: number, max: number) =>
+export const wholeNumber = (expected: string, min: number, max: number) =>
   z.number(expected).int(expected).min(min, expected).max(max, `must be at most ${max}`);
 
-const positiveInteger = (max: number) => wholeNumber('must be a positive finite integer', 1, max);
+export const positiveInteger = (max: number) => wholeNumber('must be a positive finite integer', 1, max);
 
 const absolutePath = text('must be an absolute path')
   .refine(isAbsolute, 'must be an absolute path');
 
-const command = text('must be a non-empty string')
+export const command = text('must be a non-empty string')
   .min(1, 'must be a non-empty string')
   .refine(
     (value) => isAbsolute(value) || !value.includes('/'),
     'must be an absolute path, or a name without a slash that is looked up in PATH',
   );
 
+const NOT_PLAIN = Symbol('not a plain object');
+/** zod reads what it knows of any object, and finds nothing wrong with a Map. */
+export const plain = <T extends z.ZodType>(schema: T) =>
+  z.preprocess((value) => (typeof value === 'object' && !isPlainObject(value) ? NOT_PLAIN : value), schema);
+
 /** A value checked by its shape; `wrongType` tells `firstProblem` that this is a TypeError. */
-const shaped = <T>(check: (value: unknown) => boolean, expected: string) =>
+export const shaped = <T>(check: (value: unknown) => boolean, expected: string) =>
   z.custom<T>(check, { error: expected, abort: true, params: { wrongType: true } });
 
 const callback = shaped<OnChunk>((value) => typeof value === 'function', 'must be a function')
@@ -63,8 +71,12 @@ const shutdownSignal = z
   .transform((value) => value as NodeJS.Signals)
   .default('SIGTERM');
 
+/** An object of strings, as it is. */
+export const record = (expected: string) =>
+  shaped<Record<string, string>>((value) => isPlainObject(value) && Object.values(value).every((each) => typeof each === 'string'), expected);
+
 // Not z.record: the names are data, "__proto__" included, and the values may be secrets that no message may show.
-const env = shaped<Record<string, string>>(isRecord, 'must be an object of strings')
+const env = shaped<Record<string, string>>(isPlainObject, 'must be an object of strings')
   .superRefine((value, context) => {
     for (const [name, content] of Object.entries(value)) {
       const expected = environmentProblem(name, content);
@@ -76,40 +88,36 @@ const env = shaped<Record<string, string>>(isRecord, 'must be an object of strin
   .transform((value) => Object.fromEntries(Object.entries(value)))
   .default({});
 
-const filesystem = z
-  .strictObject(
-    {
-      read: z.array(absolutePath, 'must be an array of absolute paths').default([]),
-      write: z.array(absolutePath, 'must be an array of absolute paths').default([]),
-      tmpMb: positiveInteger(MAX_MIB).default(256),
-    },
-    'must be an object',
-  )
-  .prefault({});
+const filesystem = z.strictObject(
+  {
+    read: z.array(absolutePath, 'must be an array of absolute paths').default([]),
+    write: z.array(absolutePath, 'must be an array of absolute paths').default([]),
+    tmpMb: positiveInteger(MAX_MIB).default(256),
+  },
+  'must be an object',
+);
 
-const limits = z
-  .strictObject(
-    {
-      memoryMb: positiveInteger(MAX_MIB).default(512),
-      pids: positiveInteger(MAX_PIDS).default(128),
-      // The kernel takes no quota below 1 ms a period of 100 ms.
-      cpus: z
-        .number('must be a positive finite number')
-        .min(0.01, 'must be a number of at least 0.01')
-        .max(8192, 'must be at most 8192')
-        .optional()
-        .transform((value) => value ?? null),
-      cpuTimeMs: optionalInteger(MAX_TIMER_MS),
-      openFiles: wholeNumber('must be a finite integer of at least 3', 3, MAX_OPEN_FILES).default(1024),
-      fileSizeMb: optionalInteger(MAX_MIB),
-    },
-    'must be an object',
-  )
-  .prefault({});
+const limits = z.strictObject(
+  {
+    memoryMb: positiveInteger(MAX_MIB).default(512),
+    pids: positiveInteger(MAX_PIDS).default(128),
+    // The kernel takes no quota below 1 ms a period of 100 ms.
+    cpus: z
+      .number('must be a positive finite number')
+      .min(0.01, 'must be a number of at least 0.01')
+      .max(8192, 'must be at most 8192')
+      .optional()
+      .transform((value) => value ?? null),
+    cpuTimeMs: optionalInteger(MAX_TIMER_MS),
+    openFiles: wholeNumber('must be a finite integer of at least 3', 3, MAX_OPEN_FILES).default(1024),
+    fileSizeMb: optionalInteger(MAX_MIB),
+  },
+  'must be an object',
+);
 
 const NETWORK_EXPECTED = "must be 'none', 'host' or { allow: [...] }";
 const network = z
-  .custom<'none' | 'host' | EgressOptions>((value) => typeof value === 'string' || isRecord(value), {
+  .custom<'none' | 'host' | EgressOptions>((value) => typeof value === 'string' || isPlainObject(value), {
     error: NETWORK_EXPECTED,
     abort: true,
     params: { wrongType: true },
@@ -136,12 +144,11 @@ export const optionsSchema = z.strictObject(
     onStderr: callback,
     keepOutput: z.boolean('must be a boolean').default(true),
     network: network.default('none'),
-    seccomp: z
-      .strictObject({ profile: absolutePath }, 'must be an object')
+    seccomp: plain(z.strictObject({ profile: absolutePath }, 'must be an object'))
       .optional()
       .transform((value) => value ?? null),
-    filesystem,
-    limits,
+    filesystem: plain(filesystem).prefault({}),
+    limits: plain(limits).prefault({}),
     isolation: z.enum(['strict', 'best-effort'], "must be 'strict' or 'best-effort'").default('strict'),
   },
   'must be an object',
@@ -153,13 +160,15 @@ function optionalInteger(max: number) {
     .transform((value) => value ?? null);
 }
 
-/** A Map, say, has its entries elsewhere: taken for an object it would be empty, in silence. */
-function isRecord(value: unknown): boolean {
-  return Object.prototype.toString.call(value) === '[object Object]';
-}
+/** What `firstProblem` has to know of them. */
+export const optionNames: OptionNames = {
+  own: Object.keys(optionsSchema.shape),
+  sections: { filesystem: Object.keys(filesystem.shape), limits: Object.keys(limits.shape) },
+};
 
 function isStdin(value: unknown): boolean {
-  if (typeof value === 'string' || value instanceof Uint8Array) return true;
+  // A Proxy of one passes instanceof, and its bytes cannot be read.
+  if (typeof value === 'string' || types.isUint8Array(value)) return true;
   // By shape, so that a Readable of another copy of the stream library is one as well.
   const stream = value as { pipe?: unknown; on?: unknown; [Symbol.asyncIterator]?: unknown } | null;
   return (

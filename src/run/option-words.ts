@@ -1,3 +1,5 @@
+import { kindOf } from './plain-object.js';
+
 const SHOWN_CHARACTERS = 80;
 
 /** `limits.pids`, `args[1]`, `env["a-b"]`. */
@@ -11,22 +13,22 @@ export function fieldName(path: readonly PropertyKey[]): string {
   }, '');
 }
 
-/** What came, in a few words. Contents of env and stdin are never shown: they may be secrets. */
-export function shown(value: unknown, field?: PropertyKey): string {
-  if (value === null || value === undefined) return String(value);
-  if (Array.isArray(value)) return 'an array';
+/** Fields whose contents are never shown: they may be secrets. */
+const SECRET: readonly PropertyKey[] = ['env', 'stdin', 'token'];
+/** Fields that may hold a URL with a password in it. */
+const HOSTS: readonly PropertyKey[] = ['network', 'url', 'brokerUrl'];
+
+/** What came, in a few words. */
+export function shown(value: unknown, field: PropertyKey = ''): string {
   switch (typeof value) {
-    case 'string': {
-      if (field === 'env' || field === 'stdin') return 'a string';
-      return field === 'network' ? quotedHost(value) : quoted(value);
-    }
+    case 'string':
+      if (SECRET.includes(field)) return kindOf(value);
+      return HOSTS.includes(field) ? quotedHost(value) : quoted(value);
     case 'number':
     case 'boolean':
-      return field === 'env' ? `a ${typeof value}` : String(value);
-    case 'object':
-      return 'an object';
+      return field === 'env' ? kindOf(value) : String(value);
     default:
-      return `a ${typeof value}`;
+      return kindOf(value);
   }
 }
 

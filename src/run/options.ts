@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import type { EgressOptions, Policy } from '../egress/policy.js';
 import type { OnChunk } from './capture.js';
 import { firstProblem } from './option-problem.js';
-import { optionsSchema } from './option-schema.js';
+import { optionNames, optionsSchema } from './option-schema.js';
 
 /** What `runSandboxed` takes. Only `command`, `args` and `timeoutMs` are required. */
 export interface SandboxOptions {
@@ -42,8 +42,9 @@ export interface SandboxOptions {
   signal?: AbortSignal | undefined;
   /**
    * Called with the output as it arrives, inside the cap. While a promise that it returns is not settled nothing more is
-   * read, which slows the guest down, and the result waits, unless the run was ended (timeout, abort). If it throws or rejects, the run is killed and
-   * `runSandboxed` rejects with that.
+   * read, which slows the guest down, and the result waits, unless the run was ended (timeout, abort). If it throws or
+   * rejects, also when the guest has ended meanwhile, the run is killed and `runSandboxed` rejects with that. One promise
+   * that is open for two seconds when the deadline has passed is given up, and the function is not called again.
    */
   onStdout?: ((chunk: Buffer) => unknown) | undefined;
   /** As `onStdout`, for standard error. */
@@ -137,7 +138,7 @@ export type CheckedOptions = Omit<RunOptions, 'network'> & { network: 'none' | '
  */
 export function validateOptions(input: unknown): CheckedOptions {
   const parsed = optionsSchema.safeParse(input);
-  if (!parsed.success) throw firstProblem(parsed.error.issues, input);
+  if (!parsed.success) throw firstProblem(parsed.error.issues, input, optionNames);
   const { gracePeriodMs, ...options } = parsed.data;
   if (gracePeriodMs !== undefined && gracePeriodMs >= options.timeoutMs) {
     throw new RangeError(`gracePeriodMs (${gracePeriodMs}) must be < timeoutMs (${options.timeoutMs})`);

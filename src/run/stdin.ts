@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import { types } from 'node:util';
 
 const TEXT_STEP = 64 * 1024;
 
@@ -13,7 +14,7 @@ export interface Feed {
  * fails ends the input; a guest that does not read, or is gone, is no error.
  */
 export function feedStdin(pipe: Writable, source: string | Uint8Array | Readable): Feed {
-  void copy(pipe, typeof source === 'string' || source instanceof Uint8Array ? pieces(source) : source);
+  void copy(pipe, typeof source === 'string' || types.isUint8Array(source) ? pieces(source) : source);
   return {
     stop() {
       pipe.destroy();
@@ -33,7 +34,7 @@ export function releaseStdin(source: string | Uint8Array | Readable | null): voi
 }
 
 function isStream(source: string | Uint8Array | Readable | null): source is Readable {
-  return source !== null && typeof source !== 'string' && !(source instanceof Uint8Array);
+  return source !== null && typeof source !== 'string' && !types.isUint8Array(source);
 }
 
 async function copy(pipe: Writable, source: Iterable<unknown> | AsyncIterable<unknown>): Promise<void> {
@@ -64,7 +65,7 @@ function* pieces(source: string | Uint8Array): Iterable<string | Uint8Array> {
 }
 
 function isChunk(chunk: unknown): chunk is string | Uint8Array {
-  return typeof chunk === 'string' || chunk instanceof Uint8Array;
+  return typeof chunk === 'string' || types.isUint8Array(chunk);
 }
 
 function writable(pipe: Writable): Promise<void> {

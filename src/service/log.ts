@@ -35,13 +35,3 @@ export function failureOf(error: unknown): object {
   const frames = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
   return { failure: error.name, code: (error as NodeJS.ErrnoException).code, at: frames.map((line) => line.trim()) };
 }
-
-/**
- * Standard output, written to without blocking. A reader that has gone, or that is behind by more than a few thousand runs,
- * misses lines; it stops no run.
- */
-export function openLogFile(): ReturnType<typeof pino.destination> {
-  const destination = pino.destination({ dest: 1, sync: false, maxLength: 4 * 1024 * 1024 });
-  destination.on('error', () => undefined);
-  return destination;
-}

@@ -1,6 +1,13 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { execa } from 'execa';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import { temporaryDirectory } from '../support/temporary.js';
 import { cli, MAIN } from './cli.js';
 
 interface Served {
@@ -23,6 +30,30 @@ async function serve(args: string[], env: Record<string, string | undefined> = {
     child.on('exit', () => reject(new Error(`it ended: ${lines.join('\n')}`)));
   });
   return { url: `http://127.0.0.1:${port}`, lines, kill: (signal) => void child.kill(signal), ended: child };
+}
+
+/** Reads the log up to the line that tells. */
+async function portIn(fifo: number): Promise<string> {
+  const bytes = Buffer.alloc(4096);
+  for (let tries = 0; tries < 1000; tries++) {
+    try {
+      const [, port] = /listening on :(\d+)/.exec(bytes.toString('utf8', 0, readSync(fifo, bytes))) ?? [];
+      if (port !== undefined) return port;
+    } catch {
+      await sleep(20); // EAGAIN
+    }
+  }
+  throw new Error('it does not say that it listens');
+}
+
+function fill(fifo: number): void {
+  for (const size of [4096, 1]) {
+    try {
+      for (;;) writeSync(fifo, Buffer.alloc(size));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+    }
+  }
 }
 
 const run = (url: string, source: string, init: RequestInit = {}) =>
@@ -74,6 +105,39 @@ describe('ringfence serve', () => {
     for (let round = 0; round < 3; round++) {
       expect(await (await run(`http://127.0.0.1:${port}`, 'export default (n) => n * 2')).json()).toMatchObject({ output: 42 });
     }
+  });
+
+  it.each(['stdout', 'stderr', 'both'] as const)('ends on SIGTERM when nobody reads %s any more', async (gone) => {
+    const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [line] = (await once(child.stdout, 'data')) as [Buffer];
+    const [, port] = /listening on :(\d+)/.exec(line.toString()) ?? [];
+    expect(await (await run(`http://127.0.0.1:${port}`, 'export default (n) => n * 2')).json()).toMatchObject({ output: 42 });
+    if (gone !== 'stderr') child.stdout.destroy();
+    if (gone !== 'stdout') child.stderr.destroy();
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  it.each([1, 2])('ends on signal %i when its log is not read and the pipe is full', async (signals) => {
+    const fifo = path.join(temporaryDirectory(), 'log');
+    execFileSync('mkfifo', [fifo]);
+    const reader = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
+    const writer = openSync(fifo, constants.O_WRONLY);
+    onTestFinished(() => [reader, writer].forEach((fd) => closeSync(fd)));
+    const child = spawn(process.execPath, [MAIN, 'serve', '--runtime', 'node', '--port', '0'], { stdio: ['ignore', writer, 'ignore'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const ended = once(child, 'exit');
+    const port = await portIn(reader);
+    const slow = signals === 1 ? null : run(`http://127.0.0.1:${port}`, 'export default () => new Promise(() => setInterval(() => {}, 1000))').catch(() => null);
+    await sleep(500);
+    fill(reader);
+    for (let signal = 0; signal < signals; signal++) {
+      child.kill('SIGTERM');
+      await sleep(300);
+    }
+    expect(await ended).toEqual([signals === 1 ? 0 : 143, null]);
+    await slow;
   });
 
   it.each<[string, string[], Record<string, string>, RegExp]>([

@@ -54,6 +54,40 @@ describe('against the service', () => {
   });
 });
 
+describe('options', () => {
+  it.each<[object, ErrorConstructor, string]>([
+    [{ url: 'ftp://h' }, RangeError, 'url must be an http or https URL without user, password, query and fragment, got "ftp://h"'],
+    [{ url: 'http://h/base?y=1' }, RangeError, 'url must be an http or https URL without user, password, query and fragment, got "http://h/base?…"'],
+    [{ url: 'http://user:hidden@h/' }, RangeError, 'url must be an http or https URL without user, password, query and fragment, got "http://…@h/"'],
+    [{ url: 7 }, TypeError, 'url must be an http or https URL without user, password, query and fragment, got 7'],
+    [{ token: 'hid\nden' }, RangeError, 'token must be of visible ASCII characters, got a string'],
+    [{ fetchTimeoutMs: -1 }, RangeError, 'fetchTimeoutMs must be a positive finite integer, got -1'],
+    [{ fetchTimeoutMs: Number.NaN }, RangeError, 'fetchTimeoutMs must be a positive finite integer, got NaN'],
+    [{ validateEgress: 'no' }, TypeError, 'validateEgress must be a boolean, got "no"'],
+    [{ fetch: {} }, TypeError, 'fetch must be a function, got an object'],
+    [{ Url: 'http://h' }, TypeError, 'Url is not a known option; did you mean url?'],
+  ])('that are wrong throw: %o', (options, kind, message) => {
+    const make = () => httpSandboxAdapter(options);
+    expect(make).toThrow(kind);
+    expect(make).toThrow(message);
+  });
+
+  it('a path comes before /run', async () => {
+    const seen: string[] = [];
+    const own: typeof fetch = async (input) => {
+      seen.push(String(input));
+      return new Response('{"ok":true,"logs":[]}');
+    };
+    for (const url of ['http://h', 'http://h/base/', 'HTTP://h/base//', 'http://h/a b/run']) await httpSandboxAdapter({ url, fetch: own }).run({ source });
+    expect(seen).toEqual(['http://h/run', 'http://h/base/run', 'http://h/base/run', 'http://h/a%20b/run']);
+  });
+
+  it('a SANDBOX_URL that is none is said on run', async () => {
+    vi.stubEnv('SANDBOX_URL', 'localhost:8787');
+    await expect(httpSandboxAdapter().run({ source })).rejects.toThrow(/^SANDBOX_URL must be an http or https URL/);
+  });
+});
+
 describe('without the service', () => {
   it('throws on run without a url', async () => {
     vi.stubEnv('SANDBOX_URL', '');

@@ -118,7 +118,7 @@ describe('compilePolicy refuses', () => {
     ['too wide a range', { allow: [], allowPrivate: ['::/0'] }, RangeError, 'network.allowPrivate[0] ("::/0") is wider than /7'],
     ['ranges that are no list', { allow: [], allowPrivate: '10.0.0.0/8' }, TypeError, 'network.allowPrivate must be an array of ranges, got "10.0.0.0/8"'],
     ['pins that are a list', { allow: [], hosts: [] }, TypeError, 'network.hosts must be an object of addresses by name, got an array'],
-    ['pins that are a Map', { allow: ['a.test'], hosts: new Map([['a.test', '8.8.8.8']]) }, TypeError, 'network.hosts must be an object of addresses by name, got an object'],
+    ['pins that are a Map', { allow: ['a.test'], hosts: new Map([['a.test', '8.8.8.8']]) }, TypeError, 'network.hosts must be an object of addresses by name, got a Map'],
     ['a pin to a private address', { allow: ['a.test'], hosts: { 'a.test': '10.0.0.1' } }, RangeError, 'network.hosts["a.test"] may not be pinned to 10.0.0.1: private'],
     ['a pin to a name', { allow: ['a.test'], hosts: { 'a.test': 'b.test' } }, TypeError, 'network.hosts["a.test"] must be a canonical IP address, got "b.test"'],
     ['a pin to a short address', { allow: ['a.test'], hosts: { 'a.test': '127.1' } }, TypeError, 'network.hosts["a.test"] must be a canonical IP address, got "127.1"'],

@@ -2,7 +2,7 @@
 import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { brokerProblem } from '../../src/guest/broker.js';
 import { describeEnd, guestMessage } from '../../src/guest/errors.js';
@@ -13,7 +13,6 @@ import { parseForeignJson } from '../../src/guest/json.js';
 import { Logs } from '../../src/guest/logs.js';
 import { compileGuestNetwork } from '../../src/guest/network.js';
 import { checkRequest } from '../../src/guest/request.js';
-import { TypeStripper } from '../../src/guest/strip-types.js';
 import type { SandboxResult } from '../../src/run/result.js';
 import { temporaryDirectory } from '../support/temporary.js';
 
@@ -161,31 +160,6 @@ describe('the two axes of the network', () => {
     expect([...compiled.network.pins.keys()]).toEqual(['esm.test']);
     await expect(compileGuestNetwork(['a.test', '*.com'], [], {})).rejects.toThrow(/\*\.com/);
     await expect(compileGuestNetwork([], ['10.0.0.1'], {})).rejects.toThrow(/10\.0\.0\.1/);
-  });
-});
-
-describe('taking types out', () => {
-  it('leaves JavaScript, and what is more than types works too', async () => {
-    const stripper = new TypeStripper();
-    onTestFinished(() => stripper.close());
-    const javaScript = 'export default async (input) => { for await (const x of input) yield_(x) } // `comment`';
-    expect(await stripper.strip(javaScript)).toEqual({ code: javaScript });
-    const stripped = await stripper.strip('type A = { a: number }; export default (input: A): number => input.a as number satisfies number;');
-    expect(stripped).toEqual({ code: expect.stringMatching(/^;? +export default \(input +\) +=> input\.a +;$/) as string });
-    const more = await stripper.strip('enum Color { Red = "r" } class P { constructor(private x: number) {} } export default () => Color.Red;');
-    expect('code' in more && more.code).toMatch(/Red/);
-    expect(await stripper.strip('export default ( =>')).toEqual({ problem: expect.any(String) as string });
-  });
-
-  it('survives a source that breaks the compiler, and so do those that wait behind it', async () => {
-    const stripper = new TypeStripper();
-    onTestFinished(() => stripper.close());
-    const deep = `export default ${'('.repeat(100_000)}1${')'.repeat(100_000)}`;
-    const [before, broken, after] = await Promise.all([stripper.strip('1'), stripper.strip(deep), stripper.strip('let a: number = 2')]);
-    expect(before).toEqual({ code: '1' });
-    expect(broken).toEqual({ problem: expect.stringMatching(/nest/) as string });
-    expect(after).toEqual({ code: 'let a         = 2' });
-    expect(await stripper.strip('3')).toEqual({ code: '3' });
   });
 });
 

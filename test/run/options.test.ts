@@ -1,5 +1,6 @@
 import { constants } from 'node:buffer';
 import { Readable } from 'node:stream';
+import { runInNewContext } from 'node:vm';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -18,6 +19,14 @@ function failure(extra: Record<string, unknown>): Error {
 }
 
 describe('options that are right', () => {
+  it('takes objects of any realm, without a prototype, and process.env', () => {
+    const limits = runInNewContext('({ memoryMb: 64 })') as object;
+    const filesystem = Object.assign(Object.create(null), { tmpMb: 8 }) as object;
+    expect(validateOptions({ ...minimal, limits, filesystem, env: process.env })).toMatchObject({ limits: { memoryMb: 64 }, filesystem: { tmpMb: 8 }, env: { PATH: process.env['PATH'] } });
+    const bytes = runInNewContext('new Uint8Array([97])') as Uint8Array;
+    expect(validateOptions({ ...minimal, stdin: bytes }).stdin).toBe(bytes);
+  });
+
   it('gets the defaults of the contract, and null for what is absent', () => {
     expect(validateOptions(minimal)).toEqual({
       command: '/bin/true',
@@ -112,7 +121,7 @@ describe('options that are wrong', () => {
     [{ maxStderrBytes: constants.MAX_STRING_LENGTH + 1 }, RangeError, `maxStderrBytes must be at most ${constants.MAX_STRING_LENGTH} unless keepOutput is false, got ${constants.MAX_STRING_LENGTH + 1}`],
     [{ nodeHeapMb: 0.5 }, RangeError, 'nodeHeapMb must be a positive finite integer, got 0.5'],
     [{ signal: 'SIGTERM' }, TypeError, 'signal must be an AbortSignal, got "SIGTERM"'],
-    [{ signal: new AbortController() }, TypeError, 'signal must be an AbortSignal, got an object'],
+    [{ signal: new AbortController() }, TypeError, 'signal must be an AbortSignal, got an AbortController'],
     [{ onStdout: 'log' }, TypeError, 'onStdout must be a function, got "log"'],
     [{ network: 'all' }, RangeError, "network must be 'none', 'host' or { allow: [...] }, got \"all\""],
     [{ network: true }, TypeError, "network must be 'none', 'host' or { allow: [...] }, got true"],
@@ -122,6 +131,16 @@ describe('options that are wrong', () => {
     [{ filesystem: { read: ['node_modules/@scope/a?b'] } }, RangeError, 'filesystem.read[0] must be an absolute path, got "node_modules/@scope/a?b"'],
     [{ filesystem: { read: ['x'] } }, RangeError, 'filesystem.read[0] must be an absolute path, got "x"'],
     [{ filesystem: { write: '/x' } }, TypeError, 'filesystem.write must be an array of absolute paths, got "/x"'],
+    [{ filesystem: new Map([['read', ['/x']]]) }, TypeError, 'filesystem must be an object, got a Map'],
+    [{ limits: new Map([['memoryMb', 64]]) }, TypeError, 'limits must be an object, got a Map'],
+    [{ limits: new Set() }, TypeError, 'limits must be an object, got a Set'],
+    [{ limits: new Date() }, TypeError, 'limits must be an object, got a Date'],
+    [{ limits: new (class Limits { get memoryMb() { return 64; } })() }, TypeError, 'limits must be an object, got a Limits'],
+    [{ seccomp: new Map([['profile', '/x']]) }, TypeError, 'seccomp must be an object, got a Map'],
+    [{ network: new Map([['allow', []]]) }, TypeError, "network must be 'none', 'host' or { allow: [...] }, got a Map"],
+    [{ env: new Map([['A', 'b']]) }, TypeError, 'env must be an object of strings, got a Map'],
+    [{ env: new Headers({ a: 'b' }) }, TypeError, 'env must be an object of strings, got a Headers'],
+    [{ stdin: new Proxy(new Uint8Array(4), {}) }, TypeError, 'stdin must be a string, a Uint8Array or a Readable, got a Proxy'],
     [{ filesystem: null }, TypeError, 'filesystem must be an object, got null'],
     [{ limits: { memoryMb: -4 } }, RangeError, 'limits.memoryMb must be a positive finite integer, got -4'],
     [{ limits: { cpus: 0 } }, RangeError, 'limits.cpus must be a number of at least 0.01, got 0'],

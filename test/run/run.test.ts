@@ -511,10 +511,31 @@ describe('a promise of onStdout that never settles', () => {
     expect(result.outcome).toBe('timeout');
   });
 
+  it('does not hold up a guest that ended by itself for longer than the deadline', async () => {
+    const timeoutMs = patience(1000);
+    const result = await runSandboxed({ command: 'echo', args: ['one'], timeoutMs, onStdout: never });
+    expect(result).toMatchObject({ outcome: 'exit', stdout: 'one\n' });
+  });
+
   it('does not hold up an abort, not even one after the end of the guest', async () => {
     const controller = new AbortController();
     const run = runSandboxed({ command: 'sh', args: ['-c', 'echo one; sleep 0.2; echo two'], timeoutMs: patience(20_000), onStdout: never, signal: controller.signal });
     setTimeout(() => controller.abort(), patience(1000));
     expect((await run).outcome).toBe('canceled');
   });
+});
+
+it('a promise of onStdout or onStderr that is rejected after the guest has ended rejects the run', async () => {
+  for (const script of ['echo one', 'echo one >&2', 'echo one; seq 100000']) {
+    const late = () => new Promise<void>((_, reject) => setTimeout(() => reject(new Error('late')), 300));
+    const run = runSandboxed({ command: 'sh', args: ['-c', script], timeoutMs: patience(20_000), onStdout: late, onStderr: late });
+    await expect(run, script).rejects.toThrow('late');
+  }
+});
+
+it('the result waits for the last promise of onStdout', async () => {
+  let settled = false;
+  const slow = () => new Promise<void>((resolve) => setTimeout(() => resolve(void (settled = true)), 300));
+  const { outcome } = await runSandboxed({ command: 'echo', args: ['one'], timeoutMs: patience(20_000), onStdout: slow });
+  expect({ outcome, settled }).toEqual({ outcome: 'exit', settled: true });
 });

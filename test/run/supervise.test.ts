@@ -1,3 +1,5 @@
+import { readlinkSync } from 'node:fs';
+
 import { describe, expect, it } from 'vitest';
 
 import { compilePolicy } from '../../src/egress/policy.js';
@@ -12,6 +14,7 @@ import type { Ending } from '../../src/run/ending.js';
 import { compileFixture } from '../support/compile.js';
 import { leftovers, newLeftovers } from '../support/leftovers.js';
 import type { Leftovers } from '../support/leftovers.js';
+import { readProcesses } from '../support/processes.js';
 
 const launcher = compileFixture('faulty-launcher.cc', { flags: ['-std=c++17'] });
 
@@ -35,6 +38,18 @@ function play(script: string[], { options = {}, required = [], hasAllowlist = fa
     patienceMs,
     missing: (verified) => required.filter((bit) => !verified.has(bit)),
   });
+}
+
+function processesOf(program: string): number[] {
+  return readProcesses()
+    .map(({ pid }) => pid)
+    .filter((pid) => {
+      try {
+        return readlinkSync(`/proc/${pid}/exe`) === program;
+      } catch {
+        return false; // it has ended, or is another account's
+      }
+    });
 }
 
 function codeOf(ending: Ending): string {
@@ -111,6 +126,8 @@ it.each([
   const waited = performance.now() - startedAt;
   expect(waited).toBeGreaterThan(least - 50);
   expect(waited).toBeLessThan(least + 8000);
+  // It is nobody's child any more: `leftovers` does not see it.
+  await expect.poll(() => processesOf(launcher), { timeout: 10_000 }).toEqual([]);
 });
 
 it('lets the first cause win over what comes of it', async () => {

@@ -6,7 +6,10 @@ import { readProcesses } from './processes.js';
 
 /** Each entry is a line for a person to read. */
 export interface Leftovers {
-  /** Descendants of the hosts, what shares a host's session, and what sits in a cgroup of theirs; zombies are marked `Z`. */
+  /**
+   * Descendants of the hosts, what shares a host's session, and what sits in a cgroup of theirs; zombies are marked `Z`. Not a
+   * child of a launcher that has died, unless it is in a cgroup of the run: a test that makes one looks for it by itself.
+   */
   processes: string[];
   /** Directories `ringfence-…` of the hosts below any cgroup of this process or RINGFENCE_CGROUP. */
   cgroups: string[];
