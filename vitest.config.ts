@@ -5,7 +5,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // A process per file: what one file does to its process (descriptors, signals, limits) stays there.
     pool: 'forks',
-    maxWorkers: 3,
+    maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 120_000,
     teardownTimeout: 20_000,

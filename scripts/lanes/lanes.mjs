@@ -36,12 +36,15 @@ const leftToTheHost = [
   'test/client/**',
   'test/egress/**',
   'test/guest/**',
-  'test/launcher/addon-hosts.test.ts',
+  'test/launcher/**',
   'test/plan/**',
+  'test/run/busy-pool.test.ts',
   'test/run/network-toggle.test.ts',
+  'test/run/supervise.test.ts',
   'test/scripts/**',
   'test/seccomp/**',
   'test/service/**',
+  'test/support/**',
 ];
 
 // No account has a part in these.

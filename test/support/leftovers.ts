@@ -31,7 +31,8 @@ export function leftovers(hosts: number[] = [process.pid]): Leftovers {
     cgroups: directories,
     mounts: readFileSync('/proc/self/mountinfo', 'utf8').trim().split('\n'),
     descriptors: descriptors(),
-    temporary: [...new Set([tmpdir(), '/tmp'])].flatMap((directory) => entriesOf(directory, /^ringfence-/)),
+    // Those that name another host are another test file's.
+    temporary: [...new Set([tmpdir(), '/tmp'])].flatMap((directory) => entriesOf(directory, new RegExp(`^ringfence-(?!\\d+-(?!(${hosts.join('|')})-)\\d+-)`))),
   };
 }
 
