@@ -13,9 +13,10 @@ export async function ownAddresses(): Promise<Set<string>> {
   for (const addresses of Object.values(networkInterfaces())) {
     for (const { address } of addresses ?? []) add(found, address.split('%')[0] ?? '');
   }
-  const [trie, inet6] = await Promise.all([kernelTable('/proc/net/fib_trie'), kernelTable('/proc/net/if_inet6')]);
-  for (const address of localAddresses(trie)) add(found, address);
-  for (const [, digits] of inet6.matchAll(/^([0-9a-f]{32}) /gm)) add(found, (digits ?? '').replace(/(.{4})(?=.)/g, '$1:'));
+  const [trie, inet6, routes6] = await Promise.all(['/proc/net/fib_trie', '/proc/net/if_inet6', '/proc/net/ipv6_route'].map(kernelTable));
+  for (const address of localAddresses(trie ?? '')) add(found, address);
+  for (const [, digits] of (inet6 ?? '').matchAll(/^([0-9a-f]{32}) /gm)) add(found, colons(digits));
+  for (const digits of localRoutes(routes6 ?? '')) add(found, colons(digits));
   return found;
 }
 
@@ -51,6 +52,21 @@ function* localAddresses(trie: string): Generator<string> {
     if (text.startsWith('|-- ')) leaf = text.slice(4);
     else if (text === '/32 host LOCAL') yield leaf;
   }
+}
+
+/** Addresses that no interface carries and that are routed to this host all the same, as a cloud's agent does for a forwarded one. */
+function* localRoutes(table: string): Generator<string> {
+  for (const line of table.split('\n')) {
+    const [digits = '', length, , , , , , , flags = '0'] = line.trim().split(/\s+/);
+    if (length === '80' && (Number.parseInt(flags, 16) & RTF_LOCAL) !== 0) yield digits;
+  }
+}
+
+/** include/uapi/linux/ipv6_route.h */
+const RTF_LOCAL = 0x8000_0000;
+
+function colons(digits = ''): string {
+  return digits.replace(/(.{4})(?=.)/g, '$1:');
 }
 
 function add(found: Set<string>, text: string): void {

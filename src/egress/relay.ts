@@ -8,6 +8,9 @@ export interface Gate {
   unfinished: string;
 }
 
+/** So many idle times may go by while bytes wait for a reader. */
+const MOST_SLOW = 8;
+
 /** What is left of `maxBytes`, shared by all connections of a run. */
 export interface ByteBudget {
   left: number;
@@ -44,6 +47,8 @@ export class Relay {
   readonly #held: Buffer[] = [];
   #gate: Gate | null;
   #guestGone = false;
+  /** Idle times that went by while bytes waited for a reader. */
+  #slow = 0;
   #reason: string | null = null;
   #refused = false;
   #bytesSent = 0;
@@ -54,7 +59,7 @@ export class Relay {
     this.#server = server;
     this.#options = options;
     this.#gate = options.gate;
-    this.#idle = setTimeout(() => this.stop(`idle for ${options.idleTimeoutMs} ms`), options.idleTimeoutMs);
+    this.#idle = setTimeout(() => this.#onIdle(), options.idleTimeoutMs);
     this.done = Promise.all([closed(guest), closed(server)]).then(() => {
       clearTimeout(this.#idle);
       return { reason: this.#reason ?? 'closed', refused: this.#refused, bytesSent: this.#bytesSent, bytesReceived: this.#bytesReceived };
@@ -93,14 +98,38 @@ export class Relay {
     });
   }
 
+  /**
+   * What a slow reader takes out of the kernel's buffers, megabytes of them, does not show here: while bytes wait for one the
+   * connection is not idle yet, and where the kernel has all of them and the end, it is left to deliver that. Whatever is cut
+   * short ends with a reset.
+   */
+  #onIdle(): void {
+    const waiting = this.#guest.writableLength + this.#server.writableLength > 0;
+    if (waiting && ++this.#slow < MOST_SLOW) {
+      this.#idle.refresh();
+      return;
+    }
+    this.#reason ??= `idle for ${this.#options.idleTimeoutMs * (this.#slow + 1)} ms`;
+    for (const side of [this.#guest, this.#server]) {
+      if (side.writableFinished) side.destroy();
+      else reset(side);
+    }
+  }
+
+  /** A byte has moved. */
+  #moved(): void {
+    this.#slow = 0;
+    this.#idle.refresh();
+  }
+
   #pump(from: Socket, to: Socket, take: (chunk: Buffer) => boolean): void {
     from.on('data', (chunk: Buffer) => {
-      this.#idle.refresh();
+      this.#moved();
       if (take(chunk)) return;
       from.pause();
     });
     to.on('drain', () => {
-      this.#idle.refresh();
+      this.#moved();
       from.resume();
     });
     from.on('end', () => {

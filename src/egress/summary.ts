@@ -1,3 +1,5 @@
+import { networkInterfaces } from 'node:os';
+
 import type { Connection } from '../run/result.js';
 import { compilePolicy } from './policy.js';
 
@@ -31,12 +33,17 @@ const PRIVATE = / may not be reached: (private|unique local)$/;
 
 /** Null where no flag would help: never one that the command line would then refuse. */
 function flagsFor({ target, address, reason }: Pick<Connection, 'address' | 'reason'> & { target: string }): string | null {
+  if (address !== null && isOfThisHost(address)) return null;
   const open = address === null ? '' : `--allow-private ${address}/${address.includes(':') ? 128 : 32}`;
   if (PRIVATE.test(reason)) return open;
   if (!reason.endsWith('not in the allowlist')) return null;
   const problem = problemOf(target);
   if (problem === null) return `--allow ${target}`;
   return PRIVATE.test(problem) ? `--allow ${target} ${open}` : null;
+}
+
+function isOfThisHost(address: string): boolean {
+  return Object.values(networkInterfaces()).some((all) => all?.some((each) => each.address === address) ?? false);
 }
 
 function problemOf(entry: string): string | null {

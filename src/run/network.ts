@@ -7,12 +7,21 @@ import type { EgressOptions, Policy } from '../egress/policy.js';
  */
 export async function compileNetwork(network: 'none' | 'host' | EgressOptions): Promise<'none' | 'host' | Policy> {
   if (typeof network === 'string') return network;
+  const taken = copyOf(network);
   const [{ compilePolicy }, { ownAddresses }] = await Promise.all([
     import('../egress/policy.js'),
     import('../egress/own-addresses.js'),
     // The launcher's sockets must not wait for it.
     import('../egress/serve-sandbox.js'),
   ]);
-  const policy = compilePolicy(network, await ownAddresses());
+  const policy = compilePolicy(taken, await ownAddresses());
   return policy.names.size + policy.wildcards.size + policy.literals.size === 0 ? 'none' : policy;
+}
+
+/** As the options were at the call: whoever made it may change them while modules load. What is no list or object is judged later. */
+function copyOf(options: EgressOptions): EgressOptions {
+  const list = <T>(value: T): T => (Array.isArray(value) ? (value.slice() as T) : value);
+  const { allow, allowPrivate, hosts } = options;
+  const isPlain = Object.prototype.toString.call(hosts) === '[object Object]';
+  return { ...options, allow: list(allow), allowPrivate: list(allowPrivate), hosts: isPlain ? { ...hosts } : hosts };
 }

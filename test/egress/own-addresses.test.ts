@@ -49,6 +49,7 @@ describe('ownAddresses', () => {
       'ip addr add 10.99.0.1/24 dev idle',
       'ip addr add fd99::1/64 dev idle',
       'ip addr add 203.0.114.9/24 dev lo',
+      'ip -6 route add local 2600:dead::5/128 dev lo',
       'ip link set idle up',
       'exec "$NODE" --input-type=module -e "$PROGRAM"',
     ].join(' && ');
@@ -62,6 +63,6 @@ describe('ownAddresses', () => {
     compiled.remove();
     const { seen, own } = JSON.parse(output) as { seen: string; own: string[] };
     expect(seen).not.toContain('10.99.0.1');
-    expect(own).toEqual(expect.arrayContaining(['10.99.0.1', 'fd99::1', '203.0.114.9']));
+    expect(own).toEqual(expect.arrayContaining(['10.99.0.1', 'fd99::1', '203.0.114.9', '2600:dead::5']));
   });
 });

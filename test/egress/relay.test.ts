@@ -128,6 +128,18 @@ describe('Relay', () => {
     expect(await relay.done).toMatchObject({ reason: `idle for ${idleTimeoutMs} ms`, refused: false });
   });
 
+  it('leaves to the kernel what a slow reader has not taken yet of a stream that is over', async () => {
+    const { relay, guest, server } = await join({ idleTimeoutMs: patience(200) });
+    const total = 200_000; // less than the kernel holds
+    guest.pause();
+    server.end(Buffer.alloc(total));
+    expect(await relay.done).toMatchObject({ bytesReceived: total, reason: expect.stringMatching(/^idle for/) });
+    const rest = drain(guest);
+    guest.resume();
+    const { bytes, error } = await rest;
+    expect({ bytes: bytes.length, error }).toEqual({ bytes: total, error: null });
+  });
+
   it('ends at the byte limit, which counts both directions and all connections', async () => {
     const budget = { left: 100 };
     const first = await join({ budget });

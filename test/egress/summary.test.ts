@@ -1,3 +1,5 @@
+import { networkInterfaces } from 'node:os';
+
 import { describe, expect, it } from 'vitest';
 
 import { parseEntry } from '../../src/egress/entry.js';
@@ -11,6 +13,12 @@ const attempt = (host: string, port: number, reason: string, verdict: Connection
 describe('refusedSummary', () => {
   it('has nothing to say when nothing was refused', () => {
     expect(refusedSummary([attempt('a.test', 443, 'closed', 'allowed')])).toEqual([]);
+  });
+
+  it('talks nobody into opening this host itself', () => {
+    const own = Object.values(networkInterfaces()).flat().map((each) => each?.address ?? '');
+    expect(own).toContain('127.0.0.1');
+    for (const address of own) expect(refusedSummary([{ ...attempt(address, 80, 'not in the allowlist'), address }]).join()).not.toContain('--allow');
   });
 
   it('tells what to add, once for each host and reason, the most frequent first', () => {
