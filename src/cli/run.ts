@@ -117,9 +117,9 @@ function lastWords(result: SandboxResult, flags: RunFlags, { by }: Cancellation,
 async function refusedConnections(result: SandboxResult): Promise<string[]> {
   const succeeded = result.outcome === 'exit' && result.exitCode === 0;
   if (succeeded || !result.connections.some(({ verdict }) => verdict === 'refused')) return [];
-  const { refusedSummary } = await import('../egress/summary.js');
+  const [{ refusedSummary }, { ownAddresses }] = await Promise.all([import('../egress/summary.js'), import('../egress/own-addresses.js')]);
   const more = result.connectionsOmitted;
-  return [...refusedSummary(result.connections), ...(more === 0 ? [] : [`${more} more attempts to connect are counted, but not listed`])];
+  return [...refusedSummary(result.connections, await ownAddresses()), ...(more === 0 ? [] : [`${more} more attempts to connect are counted, but not listed`])];
 }
 
 async function start(options: SandboxOptions): Promise<SandboxResult> {

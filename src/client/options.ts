@@ -1,11 +1,8 @@
 import { z } from 'zod';
 
 import { firstProblem } from '../run/option-problem.js';
-import { positiveInteger, shaped } from '../run/option-schema.js';
+import { MAX_TIMER_MS, positiveInteger, shaped } from '../run/option-schema.js';
 import type { HttpSandboxOptions } from './adapter.js';
-
-/** setTimeout takes no more. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const URL_EXPECTED = 'must be an http or https URL without user, password, query and fragment';
 

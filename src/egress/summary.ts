@@ -1,5 +1,3 @@
-import { networkInterfaces } from 'node:os';
-
 import type { Connection } from '../run/result.js';
 import { compilePolicy } from './policy.js';
 
@@ -8,12 +6,14 @@ const MOST_LINES = 10;
 /**
  * What was refused, a line for each host and reason with the most frequent first, ready for stderr: empty when nothing was.
  * Where flags of `ringfence run` would help, the line ends with them.
+ *
+ * @param own addresses of this host (`ownAddresses`): no flags are told for them
  */
-export function refusedSummary(connections: readonly Connection[]): string[] {
+export function refusedSummary(connections: readonly Connection[], own: ReadonlySet<string> = new Set()): string[] {
   const counts = new Map<string, number>();
   for (const connection of connections) {
     if (connection.verdict !== 'refused') continue;
-    const line = describe(connection);
+    const line = describe(connection, own);
     counts.set(line, (counts.get(line) ?? 0) + 1);
   }
   const lines = [...counts].sort(([, left], [, right]) => right - left).map(([line, count]) => (count === 1 ? line : `${line} (${count} times)`));
@@ -21,10 +21,10 @@ export function refusedSummary(connections: readonly Connection[]): string[] {
   return [...lines.slice(0, MOST_LINES), `and ${lines.length - MOST_LINES} more`];
 }
 
-function describe({ host, port, address, reason }: Connection): string {
+function describe({ host, port, address, reason }: Connection, own: ReadonlySet<string>): string {
   const shown = host.includes(':') ? `[${host}]` : host;
   const target = port === 0 ? shown : `${shown}:${port}`;
-  const flags = flagsFor({ target, address, reason });
+  const flags = flagsFor({ target, address, reason }, own);
   return `refused ${target}: ${reason}${flags === null ? '' : `; to allow it: ${flags}`}`;
 }
 
@@ -32,18 +32,14 @@ function describe({ host, port, address, reason }: Connection): string {
 const PRIVATE = / may not be reached: (private|unique local)$/;
 
 /** Null where no flag would help: never one that the command line would then refuse. */
-function flagsFor({ target, address, reason }: Pick<Connection, 'address' | 'reason'> & { target: string }): string | null {
-  if (address !== null && isOfThisHost(address)) return null;
+function flagsFor({ target, address, reason }: Pick<Connection, 'address' | 'reason'> & { target: string }, own: ReadonlySet<string>): string | null {
+  if (address !== null && own.has(address)) return null;
   const open = address === null ? '' : `--allow-private ${address}/${address.includes(':') ? 128 : 32}`;
   if (PRIVATE.test(reason)) return open;
   if (!reason.endsWith('not in the allowlist')) return null;
   const problem = problemOf(target);
   if (problem === null) return `--allow ${target}`;
   return PRIVATE.test(problem) ? `--allow ${target} ${open}` : null;
-}
-
-function isOfThisHost(address: string): boolean {
-  return Object.values(networkInterfaces()).some((all) => all?.some((each) => each.address === address) ?? false);
 }
 
 function problemOf(entry: string): string | null {

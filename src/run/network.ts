@@ -1,4 +1,5 @@
 import type { EgressOptions, Policy } from '../egress/policy.js';
+import { isPlainObject } from './plain-object.js';
 
 /**
  * Compiles an allowlist. Only then is anything of src/egress loaded.
@@ -22,6 +23,5 @@ export async function compileNetwork(network: 'none' | 'host' | EgressOptions): 
 function copyOf(options: EgressOptions): EgressOptions {
   const list = <T>(value: T): T => (Array.isArray(value) ? (value.slice() as T) : value);
   const { allow, allowPrivate, hosts } = options;
-  const isPlain = Object.prototype.toString.call(hosts) === '[object Object]';
-  return { ...options, allow: list(allow), allowPrivate: list(allowPrivate), hosts: isPlain ? { ...hosts } : hosts };
+  return { ...options, allow: list(allow), allowPrivate: list(allowPrivate), hosts: isPlainObject(hosts) ? { ...hosts } : hosts };
 }

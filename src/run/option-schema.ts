@@ -13,7 +13,7 @@ import { isPlainObject } from './plain-object.js';
 const MIB = 1024 * 1024;
 const GIB_IN_MIB = 1024;
 /** setTimeout takes no more. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 /** The kernel's PID_MAX_LIMIT. */
 const MAX_PIDS = 4 * MIB;
 /** The default of fs.nr_open, above which setrlimit(2) refuses. */

@@ -3,6 +3,7 @@ import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 
 import { parseEntry } from '../../src/egress/entry.js';
+import { ownAddresses } from '../../src/egress/own-addresses.js';
 import { refusedSummary } from '../../src/egress/summary.js';
 import type { Connection } from '../../src/run/result.js';
 
@@ -15,10 +16,11 @@ describe('refusedSummary', () => {
     expect(refusedSummary([attempt('a.test', 443, 'closed', 'allowed')])).toEqual([]);
   });
 
-  it('talks nobody into opening this host itself', () => {
-    const own = Object.values(networkInterfaces()).flat().map((each) => each?.address ?? '');
-    expect(own).toContain('127.0.0.1');
-    for (const address of own) expect(refusedSummary([{ ...attempt(address, 80, 'not in the allowlist'), address }]).join()).not.toContain('--allow');
+  it('talks nobody into opening this host itself', async () => {
+    const own = await ownAddresses();
+    const interfaces = Object.values(networkInterfaces()).flat().map((each) => each?.address ?? '');
+    expect(interfaces).toContain('127.0.0.1');
+    for (const address of [...interfaces, ...own]) expect(refusedSummary([{ ...attempt(address, 80, 'not in the allowlist'), address }], own).join()).not.toContain('--allow');
   });
 
   it('tells what to add, once for each host and reason, the most frequent first', () => {
