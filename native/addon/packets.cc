@@ -16,6 +16,14 @@ constexpr uint64_t kRestMs = 10;
 // The buffer holds less; packets that still come while it is emptied are the kernel's to drop.
 constexpr int kPacketsAtLast = 8192;
 
+// Of a packet socket, since they were read last; nothing where it is none.
+tpacket_stats StatisticsOf(int fd) {
+  tpacket_stats counts{};
+  socklen_t size = sizeof counts;
+  if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &counts, &size) != 0) return {};
+  return counts;
+}
+
 } // namespace
 
 PacketWatch* PacketWatch::Start(Napi::Env env, Fd fd, Napi::Function on_packet, Failure* failure) {
@@ -107,9 +115,7 @@ uint32_t PacketWatch::Close() {
 }
 
 uint32_t PacketWatch::CountDropped() {
-  tpacket_stats counts{};
-  socklen_t size = sizeof counts;
-  return getsockopt(fd_.get(), SOL_PACKET, PACKET_STATISTICS, &counts, &size) == 0 ? counts.tp_drops : 0;
+  return StatisticsOf(fd_.get()).tp_drops;
 }
 
 // libuv allows a descriptor to be closed as soon as its handle is being closed.
@@ -133,11 +139,7 @@ void PacketWatch::OnHandleClosed() {
   Release();
 }
 
-uint32_t CountOf(int fd) {
-  tpacket_stats counts{};
-  socklen_t size = sizeof counts;
-  return getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &counts, &size) == 0 ? counts.tp_packets : 0;
-}
+uint32_t CountOf(int fd) { return StatisticsOf(fd).tp_packets; }
 
 uint32_t DropsOf(int fd) {
   uint32_t counts[SK_MEMINFO_VARS] = {};

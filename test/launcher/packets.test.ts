@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { native } from '../../src/launcher/addon.js';
-import type { PacketRequest, PacketWatch } from '../../src/launcher/native.js';
+import type { PacketRequest } from '../../src/launcher/native.js';
 import { compileFixture } from '../support/compile.js';
 import { leftovers, newLeftovers } from '../support/leftovers.js';
 
@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 /** A socket that nothing in this process knows of: a packet socket takes privileges, a bound UDP socket is read the same way. */
-async function strangeSocket(): Promise<{ fd: number; port: number }> {
+async function strangeSocket(): Promise<{ fd: number; send(count: number): Promise<void> }> {
   const descriptors = await new Promise<number[]>((resolve) => {
     const launch = native().launch({
       launcher,
@@ -29,7 +29,17 @@ async function strangeSocket(): Promise<{ fd: number; port: number }> {
     });
   });
   const [fd = -1] = descriptors;
-  return { fd, port: Number.parseInt(ofSocket(fd, 1), 16) };
+  const port = Number.parseInt(ofSocket(fd, 1), 16);
+  const sender = createSocket('udp4');
+  ends.push(async () => {
+    sender.close();
+    closeSync(fd);
+  });
+  let next = 0;
+  const send = async (count: number): Promise<void> => {
+    for (let sent = 0; sent < count; sent++) await new Promise((resolve) => sender.send(`${next++}`, port, '127.0.0.1', resolve));
+  };
+  return { fd, send };
 }
 
 /** The second half of a field of /proc/net/udp, hexadecimal. */
@@ -41,33 +51,19 @@ function ofSocket(fd: number, field: number): string {
 /** Bytes that wait in a UDP socket. */
 const queued = (fd: number): number => Number.parseInt(ofSocket(fd, 4), 16);
 
-async function watched(): Promise<{ fd: number; seen: string[]; watch: PacketWatch; send(count: number): Promise<void> }> {
-  const { fd, port } = await strangeSocket();
-  const sender = createSocket('udp4');
+async function watched(): Promise<{ seen: string[]; send(count: number): Promise<void> }> {
+  const { fd, send } = await strangeSocket();
   const seen: string[] = [];
   const watch = native().watchPackets({ fd, onPacket: (bytes) => seen.push(bytes.toString()) });
-  ends.push(async () => {
-    watch.close();
-    sender.close();
-    closeSync(fd);
-  });
-  let next = 0;
-  const send = async (count: number): Promise<void> => {
-    for (let sent = 0; sent < count; sent++) await new Promise((resolve) => sender.send(`${next++}`, port, '127.0.0.1', resolve));
-  };
-  return { fd, seen, watch, send };
+  ends.unshift(async () => void watch.close());
+  return { seen, send };
 }
 
 describe('socketDrops', () => {
   it('tells what the kernel dropped, so that nothing is missing', async () => {
-    const { fd, port } = await strangeSocket();
-    const sender = createSocket('udp4');
-    ends.push(async () => {
-      sender.close();
-      closeSync(fd);
-    });
+    const { fd, send } = await strangeSocket();
     expect(native().socketDrops(fd)).toBe(0);
-    for (let sent = 0; sent < 3000; sent++) await new Promise((resolve) => sender.send('x', port, '127.0.0.1', resolve));
+    await send(3000);
     const dropped = native().socketDrops(fd);
     expect(dropped).toBeGreaterThan(0);
     let queued = 0;
@@ -93,23 +89,19 @@ describe('watchPackets', () => {
   });
 
   it('gives out what is queued when it is closed, and nothing after that', async () => {
-    const { fd, port } = await strangeSocket();
-    const sender = createSocket('udp4');
-    ends.push(async () => {
-      sender.close();
-      closeSync(fd);
-    });
-    const send = async (count: number): Promise<void> => {
-      for (let sent = 0; sent < count; sent++) await new Promise((resolve) => sender.send('x', port, '127.0.0.1', resolve));
-      // What was sent is delivered when the kernel comes to it.
+    const { fd, send } = await strangeSocket();
+    // What was sent is delivered when the kernel comes to it.
+    const delivered = async (): Promise<void> => {
       for (let before = -1; before !== queued(fd) || before === 0; await sleep(50)) before = queued(fd);
     };
     await send(100);
+    await delivered();
     let seen = 0;
     const watch = native().watchPackets({ fd, onPacket: () => void seen++ });
     expect(watch.close()).toBe(0);
     expect(seen).toBe(100);
     await send(3);
+    await delivered();
     expect(seen).toBe(100);
     expect(watch.close()).toBe(0);
     // The descriptor is the caller's still.
@@ -117,8 +109,7 @@ describe('watchPackets', () => {
   });
 
   it('may be closed from its own callback', async () => {
-    const { fd, port } = await strangeSocket();
-    const sender = createSocket('udp4');
+    const { fd, send } = await strangeSocket();
     const seen: string[] = [];
     const watch = native().watchPackets({
       fd,
@@ -127,10 +118,8 @@ describe('watchPackets', () => {
         watch.close();
       },
     });
-    for (const text of ['a', 'b', 'c']) await new Promise((resolve) => sender.send(text, port, '127.0.0.1', resolve));
+    await send(3);
     await expect.poll(() => seen.length).toBeGreaterThan(0);
-    sender.close();
-    closeSync(fd);
   });
 
   it('refuses what is no descriptor or no function, and leaves nothing', async () => {
