@@ -1,5 +1,6 @@
 import { checkRequest } from '../guest/request.js';
 import type { GuestRequest } from '../index.js';
+import { isPlainObject } from '../run/plain-object.js';
 import { Refusal } from './refusal.js';
 
 export type RunRequest = Omit<GuestRequest, 'signal' | 'onLog' | 'bindings'> & { bindings?: { url: string; token: string } | undefined };
@@ -9,8 +10,8 @@ export type RunRequest = Omit<GuestRequest, 'signal' | 'onLog' | 'bindings'> & {
  * @throws Refusal
  */
 export function runRequestOf(body: unknown): RunRequest {
-  const { source, input, capabilities, secrets, bindings } = isRecord(body) ? body : {};
-  if (typeof source !== 'string' || source === '' || !isRecord(capabilities)) {
+  const { source, input, capabilities, secrets, bindings } = isPlainObject(body) ? body : {};
+  if (typeof source !== 'string' || source === '' || !isPlainObject(capabilities)) {
     throw new Refusal('invalid-request', "missing 'source' or 'capabilities'");
   }
   const request: RunRequest = {
@@ -27,11 +28,7 @@ export function runRequestOf(body: unknown): RunRequest {
 
 function brokerOf(bindings: unknown): RunRequest['bindings'] {
   if (bindings === undefined) return undefined;
-  const { url, token } = isRecord(bindings) ? bindings : {};
+  const { url, token } = isPlainObject(bindings) ? bindings : {};
   if (typeof url === 'string' && typeof token === 'string') return { url, token };
   throw new Refusal('invalid-request', 'bindings must be { url, token } as strings');
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
