@@ -14,14 +14,14 @@ export interface HarnessFile {
  * The built harness of one runtime as a file of a sandbox. One file: each further module would cost a start of Deno about a
  * millisecond. @throws when the package was not built.
  */
-export function harnessFile(entry: string): HarnessFile {
-  const modules = ['frames', 'threads', 'bindings', 'realm'].map((name) => closed(textOf(name)));
+export function harnessFile(entry: string, before: string[] = []): HarnessFile {
+  const modules = [...before, 'frames', 'threads', 'bindings', 'realm'].map((name) => closed(textOf(name)));
   return { path: `${DIRECTORY}/${entry}.mjs`, content: [...modules, textOf(entry)].join('\n') };
 }
 
 /** The same as a script, which Node starts two milliseconds sooner than a module. */
 export function harnessScript(entry: string): HarnessFile {
-  const { path, content } = harnessFile(entry);
+  const { path, content } = harnessFile(entry, ['code-cache']);
   return { path: path.replace(/mjs$/, 'cjs'), content: `'use strict';\n${content.replaceAll(NODE_IMPORT, "const $1 = require('$2');")}` };
 }
 

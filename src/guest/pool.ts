@@ -76,7 +76,8 @@ export class WarmPool {
   /** Guests that run have the machine before those that may come: to be told when one begins and when it has ended. */
   guestRuns(change: 1 | -1): void {
     this.#running += change;
-    if (change < 0) this.#refill();
+    // The answer goes out first.
+    if (change < 0) setImmediate(() => this.#refill());
   }
 
   /** Resolves when nothing of it is left. */
