@@ -15,6 +15,7 @@ import { rehearsalFor } from './rehearsal.js';
 import type { Rehearsal, Runtime } from './runtime.js';
 import { denoRuntime } from './runtime-deno.js';
 import { WarmPool } from './pool.js';
+import { RecentSandboxes } from './recent-sandboxes.js';
 import { GuestSandbox } from './sandbox.js';
 import type { Profile } from './sandbox.js';
 import { TypeStripper } from './strip-types.js';
@@ -71,6 +72,7 @@ const DEFAULT_PROFILE: Profile = { memoryMb: 128, network: 'none', net: [], impo
 
 class SandboxExecutor implements Executor {
   readonly #host = new Host();
+  readonly #recent = new RecentSandboxes();
   readonly #runtime: Runtime;
   readonly #isolation: 'strict' | 'best-effort';
   readonly #brokerUrl: string | undefined;
@@ -162,6 +164,7 @@ class SandboxExecutor implements Executor {
   #start(profile: Profile, backstopMs: number, rehearse: Rehearsal): GuestSandbox {
     const sandbox = new GuestSandbox({
       host: this.#host,
+      recent: this.#recent,
       runtime: this.#runtime,
       profile,
       isolation: this.#isolation,

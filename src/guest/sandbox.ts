@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import type { Policy } from '../egress/policy.js';
 import { notStarted } from '../run/collect.js';
 import type { Host } from '../run/host.js';
-import { validateOptions } from '../run/options.js';
 import type { SandboxResult } from '../run/result.js';
 import { ownPlace } from '../run/own-place.js';
 import { runPlanned } from '../run/run.js';
@@ -12,6 +11,7 @@ import type { Attendant, RunControl } from '../run/attendant.js';
 import { Channel } from './channel.js';
 import type { ChannelEvents } from './channel.js';
 import type { Envelope, Reply } from './messages.js';
+import type { RecentSandboxes } from './recent-sandboxes.js';
 import type { Rehearsal, Runtime } from './runtime.js';
 
 /** What a sandbox is made for, before its function is known. */
@@ -26,6 +26,7 @@ export interface Profile {
 
 export interface SandboxSetup {
   host: Host;
+  recent: RecentSandboxes;
   runtime: Runtime;
   profile: Profile;
   isolation: 'strict' | 'best-effort';
@@ -109,21 +110,23 @@ export class GuestSandbox implements Attendant {
   }
 
   async #run(port: number, password: Buffer | undefined): Promise<SandboxResult> {
-    const { host, runtime, profile, isolation, backstopMs, rehearse } = this.#setup;
+    const { host, recent, runtime, profile, isolation, backstopMs, rehearse } = this.#setup;
+    const { network } = profile;
     const setting = { ...profile, port, rehearse, password: password !== undefined };
-    const options = validateOptions({
-      command: runtime.command,
-      args: runtime.args(setting),
-      env: runtime.env(setting),
-      stdin: password,
-      timeoutMs: backstopMs,
-      gracePeriodMs: GRACE_MS,
-      signal: this.#aborting.signal,
-      filesystem: { tmpMb: TMP_MB },
-      limits: { memoryMb: profile.memoryMb + runtime.overheadMb(profile.memoryMb), pids: runtime.pids },
-      isolation,
-    });
-    return runPlanned(host, { ...options, network: profile.network }, this);
+    const { options, plan } = recent.kindOf(
+      {
+        command: runtime.command,
+        args: runtime.args(setting),
+        env: runtime.env(setting),
+        timeoutMs: backstopMs,
+        gracePeriodMs: GRACE_MS,
+        filesystem: { tmpMb: TMP_MB },
+        limits: { memoryMb: profile.memoryMb + runtime.overheadMb(profile.memoryMb), pids: runtime.pids },
+        isolation,
+      },
+      network,
+    );
+    return runPlanned(host, { ...options, network, stdin: password ?? null, signal: this.#aborting.signal }, this, plan);
   }
 
   #openChannel(): Channel {

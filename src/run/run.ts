@@ -20,6 +20,7 @@ import type { Ending } from './ending.js';
 import { native } from '../launcher/addon.js';
 import { locateLauncher } from '../launcher/locate.js';
 import { planRun } from '../plan/plan-run.js';
+import type { RecentPlan } from '../plan/recent-plan.js';
 import type { PlannedRun, Service } from '../plan/plan-run.js';
 
 /**
@@ -49,13 +50,20 @@ export function runnerOf(host: Host): (options: SandboxOptions) => Promise<Sandb
 /**
  * The stages of one run, from the plan to the result, for options that were checked.
  * @param attendant who serves it from outside, if anyone does
+ * @param recent the plan of runs with the same options, where there may be many
  */
-export async function runPlanned(host: Host, options: RunOptions, attendant: Attendant | null = null): Promise<SandboxResult> {
+export async function runPlanned(
+  host: Host,
+  options: RunOptions,
+  attendant: Attendant | null = null,
+  recent: RecentPlan | null = null,
+): Promise<SandboxResult> {
   const concessions = options.isolation === 'strict' ? null : new Concessions(host.dropped);
   for (let attempt = 0; ; attempt++) {
     if (isAborted(options)) return notStarted(ownPlace(options), { outcome: 'canceled' });
 
-    const planned = await unlessGivenUp(plan(host, options, new Set(concessions?.dropped.keys()), attendant), options, host.aborts);
+    const dropped = new Set(concessions?.dropped.keys());
+    const planned = await unlessGivenUp(plan(host, options, dropped, attendant, recent), options, host.aborts);
     if (typeof planned === 'string') return notStarted(ownPlace(options), { outcome: planned });
     if ('kind' in planned) {
       const { fence, failure } = planned;
@@ -68,6 +76,8 @@ export async function runPlanned(host: Host, options: RunOptions, attendant: Att
 
     const ending = await launchPlanned(host, options, planned, attendant);
     if ('kind' in ending) return notStarted(planned, { outcome: 'spawn-error', ...ending });
+    // What was found a moment ago may have gone since.
+    if (ending.failure !== null && recent?.failed(planned) === true && attempt === 0) continue;
     if (mayRetry(host, options, ending, concessions, attempt)) continue;
     if (ending.thrown !== null) throw ending.thrown.error;
     if (ending.ready !== null) host.learn(concessions?.lasting);
@@ -80,11 +90,16 @@ async function plan(
   options: RunOptions,
   dropped: ReadonlySet<Fence>,
   service: Service | null,
+  recent: RecentPlan | null,
 ): Promise<PlannedRun | SetUpProblem> {
   try {
     const facts = await host.facts();
     await turn();
-    return await planRun(options, facts, dropped, service);
+    const again = dropped.size === 0 ? recent?.again(options, facts) : null;
+    if (again !== null && again !== undefined) return again;
+    const planned = await planRun(options, facts, dropped, service);
+    if (dropped.size === 0) recent?.keep(planned);
+    return planned;
   } catch (error) {
     // An option that only the file system can prove wrong.
     if (error instanceof RangeError) throw error;
