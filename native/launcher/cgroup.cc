@@ -8,7 +8,6 @@
 #include <ctime>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "control_file.h"
@@ -19,9 +18,6 @@ namespace {
 
 // The kernel rounds memory limits down to whole pages; the largest page size in use is 64 KiB.
 constexpr uint64_t kRounding = 65536;
-
-constexpr long kProcessMrelease = 448; // of every architecture; older headers have no name for it
-constexpr int kMostReleased = 16;
 
 bool Holds(const Limit& limit, const char* readBack) {
   if (limit.text != nullptr) {
@@ -62,24 +58,6 @@ uint32_t CountMemberships(const char* text, const char* name) {
     line = *end == 0 ? end : end + 1;
   }
   return count;
-}
-
-template <typename Visit>
-void ForEachProcess(int directory, Visit visit) {
-  char text[65536];
-  if (ReadControl(directory, "cgroup.procs", text, sizeof text) != 0) return;
-  for (char* at = text; *at != 0; at++) {
-    const long pid = strtol(at, &at, 10);
-    if (pid > 1) visit(static_cast<pid_t>(pid));
-    if (*at == 0) break;
-  }
-}
-
-// Takes its memory from a process that was killed, on this processor and while its threads still end on others: what a
-// runtime holds keeps one for two milliseconds. Where it cannot be done (before Linux 5.15) the process does it itself.
-void ReleaseMemory(pid_t pid) {
-  Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (process.valid()) syscall(kProcessMrelease, process.get(), 0);
 }
 
 } // namespace
@@ -161,12 +139,14 @@ uint64_t ReadOomKills(const RunCgroup& cgroup) {
 
 void KillCgroup(const RunCgroup& cgroup) {
   for (uint32_t i = 0; i < cgroup.count; i++) {
-    const bool killed = WriteControl(cgroup.directories[i].get(), "cgroup.kill", "1") == 0;
-    int released = i == 0 ? 0 : kMostReleased;
-    ForEachProcess(cgroup.directories[i].get(), [killed, &released](pid_t pid) {
-      if (!killed) kill(pid, SIGKILL);
-      if (released++ < kMostReleased) ReleaseMemory(pid);
-    });
+    if (WriteControl(cgroup.directories[i].get(), "cgroup.kill", "1") == 0) continue;
+    char text[65536];
+    if (ReadControl(cgroup.directories[i].get(), "cgroup.procs", text, sizeof text) != 0) continue;
+    for (char* at = text; *at != 0; at++) {
+      const long pid = strtol(at, &at, 10);
+      if (pid > 1) kill(static_cast<pid_t>(pid), SIGKILL);
+      if (*at == 0) break;
+    }
   }
 }
 
