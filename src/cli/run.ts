@@ -90,7 +90,7 @@ async function runLive(options: SandboxOptions, flags: RunFlags): Promise<number
     onStderr: (chunk) => stderr.write(chunk),
   });
   await stdout.flushed();
-  const words = [...lastWords(result, flags, cancellation, broken), ...(await refusedConnections(result))];
+  const words = [...lastWords(result, flags, cancellation, broken), ...(await failedConnections(result))];
   for (const line of words) void stderr.write(`ringfence: ${line}\n`);
   await stderr.flushed();
   cancellation.stop();
@@ -113,13 +113,13 @@ function lastWords(result: SandboxResult, flags: RunFlags, { by }: Cancellation,
   return broken.code === 'EPIPE' ? [] : [`cannot write the output: ${broken.message}`];
 }
 
-/** What a run that failed was not let through to, with the flags that would do it. */
-async function refusedConnections(result: SandboxResult): Promise<string[]> {
+/** What a run that failed did not get through to, with the flags that would let it. */
+async function failedConnections(result: SandboxResult): Promise<string[]> {
   const succeeded = result.outcome === 'exit' && result.exitCode === 0;
-  if (succeeded || !result.connections.some(({ verdict }) => verdict === 'refused')) return [];
-  const [{ refusedSummary }, { ownAddresses }] = await Promise.all([import('../egress/summary.js'), import('../egress/own-addresses.js')]);
+  if (succeeded || result.connections.length === 0) return [];
+  const [{ failedSummary }, { ownAddresses }] = await Promise.all([import('../egress/summary.js'), import('../egress/own-addresses.js')]);
   const more = result.connectionsOmitted;
-  return [...refusedSummary(result.connections, await ownAddresses()), ...(more === 0 ? [] : [`${more} more attempts to connect are counted, but not listed`])];
+  return [...failedSummary(result.connections, await ownAddresses()), ...(more === 0 ? [] : [`${more} more attempts to connect are counted, but not listed`])];
 }
 
 async function start(options: SandboxOptions): Promise<SandboxResult> {

@@ -2,17 +2,19 @@ import type { Connection } from '../run/result.js';
 import { compilePolicy } from './policy.js';
 
 const MOST_LINES = 10;
+/** What the log says of an allowed attempt that nobody answered: the failure of a call, or the time that it took. */
+const UNREACHED = /^(?:connect |not connected within )/;
 
 /**
- * What was refused, a line for each host and reason with the most frequent first, ready for stderr: empty when nothing was.
- * Where flags of `ringfence run` would help, the line ends with them.
+ * What was refused or reached nobody, a line for each host and reason with the most frequent first, ready for stderr: empty when
+ * there is nothing of that. Where flags of `ringfence run` would help, the line ends with them.
  *
  * @param own addresses of this host (`ownAddresses`): no flags are told for them
  */
-export function refusedSummary(connections: readonly Connection[], own: ReadonlySet<string> = new Set()): string[] {
+export function failedSummary(connections: readonly Connection[], own: ReadonlySet<string> = new Set()): string[] {
   const counts = new Map<string, number>();
   for (const connection of connections) {
-    if (connection.verdict !== 'refused') continue;
+    if (connection.verdict !== 'refused' && !UNREACHED.test(connection.reason)) continue;
     const line = describe(connection, own);
     counts.set(line, (counts.get(line) ?? 0) + 1);
   }
@@ -21,9 +23,10 @@ export function refusedSummary(connections: readonly Connection[], own: Readonly
   return [...lines.slice(0, MOST_LINES), `and ${lines.length - MOST_LINES} more`];
 }
 
-function describe({ host, port, address, reason }: Connection, own: ReadonlySet<string>): string {
+function describe({ host, port, address, verdict, reason }: Connection, own: ReadonlySet<string>): string {
   const shown = host.includes(':') ? `[${host}]` : host;
   const target = port === 0 ? shown : `${shown}:${port}`;
+  if (verdict === 'allowed') return `could not connect to ${target}: ${reason}`;
   const flags = flagsFor({ target, address, reason }, own);
   return `refused ${target}: ${reason}${flags === null ? '' : `; to allow it: ${flags}`}`;
 }

@@ -76,8 +76,11 @@ export async function runPlanned(
 
     const ending = await launchPlanned(host, options, planned, attendant);
     if ('kind' in ending) return notStarted(planned, { outcome: 'spawn-error', ...ending });
-    // What was found a moment ago may have gone since.
-    if (ending.failure !== null && recent?.failed(planned) === true && attempt === 0) continue;
+    if (ending.failure !== null && recent?.failed(planned) === true && attempt === 0) {
+      // What was found a moment ago may have gone since: that is no reason to concede anything.
+      host.forgetFacts();
+      continue;
+    }
     if (mayRetry(host, options, ending, concessions, attempt)) continue;
     if (ending.thrown !== null) throw ending.thrown.error;
     if (ending.ready !== null) host.learn(concessions?.lasting);

@@ -39,6 +39,14 @@ describe('ringfence run --allow', { timeout: patience(60_000) }, () => {
     expect(address.stderr).toContain('ringfence: refused 10.20.30.40:80: not in the allowlist; to allow it: --allow 10.20.30.40:80 --allow-private 10.20.30.40/32\n');
   });
 
+  it('says what a run that failed could not connect to', async () => {
+    // Port 1 of loopback: nobody is there.
+    const flags = ['--allow', 'api.test:1', '--host', 'api.test=127.0.0.1', '--allow-private', '127.0.0.1/32'];
+    const { exitCode, stderr } = await run(flags, ...curl('http://api.test:1/'));
+    expect(exitCode).not.toBe(0);
+    expect(stderr.split('\n')).toContain('ringfence: could not connect to api.test:1: connect ECONNREFUSED 127.0.0.1:1');
+  });
+
   it('says how many attempts more there were than it knows', async () => {
     const script = 'import socket\nsock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nfor _ in range(5): sock.sendto(b"x", ("9.9.9.9", 53))\nraise SystemExit(3)';
     const { exitCode, stderr } = await run(['--allow', 'api.test'], '/usr/bin/python3', '-c', script);

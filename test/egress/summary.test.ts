@@ -4,27 +4,39 @@ import { describe, expect, it } from 'vitest';
 
 import { parseEntry } from '../../src/egress/entry.js';
 import { ownAddresses } from '../../src/egress/own-addresses.js';
-import { refusedSummary } from '../../src/egress/summary.js';
+import { failedSummary } from '../../src/egress/summary.js';
 import type { Connection } from '../../src/run/result.js';
 
 const attempt = (host: string, port: number, reason: string, verdict: Connection['verdict'] = 'refused'): Connection => ({
   at: 0, host, port, address: null, verdict, reason, bytesSent: 0, bytesReceived: 0, durationMs: 0,
 });
 
-describe('refusedSummary', () => {
+describe('failedSummary', () => {
   it('has nothing to say when nothing was refused', () => {
-    expect(refusedSummary([attempt('a.test', 443, 'closed', 'allowed')])).toEqual([]);
+    expect(failedSummary([attempt('a.test', 443, 'closed', 'allowed')])).toEqual([]);
+  });
+
+  it('names what was allowed and reached nobody', () => {
+    const lines = failedSummary([
+      attempt('a.test', 443, 'connect ECONNREFUSED 93.184.215.14:443', 'allowed'),
+      attempt('b.test', 80, 'not connected within 10000 ms', 'allowed'),
+      attempt('c.test', 80, 'idle for 1000 ms', 'allowed'),
+    ]);
+    expect(lines).toEqual([
+      'could not connect to a.test:443: connect ECONNREFUSED 93.184.215.14:443',
+      'could not connect to b.test:80: not connected within 10000 ms',
+    ]);
   });
 
   it('talks nobody into opening this host itself', async () => {
     const own = await ownAddresses();
     const interfaces = Object.values(networkInterfaces()).flat().map((each) => each?.address ?? '');
     expect(interfaces).toContain('127.0.0.1');
-    for (const address of [...interfaces, ...own]) expect(refusedSummary([{ ...attempt(address, 80, 'not in the allowlist'), address }], own).join()).not.toContain('--allow');
+    for (const address of [...interfaces, ...own]) expect(failedSummary([{ ...attempt(address, 80, 'not in the allowlist'), address }], own).join()).not.toContain('--allow');
   });
 
   it('tells what to add, once for each host and reason, the most frequent first', () => {
-    const lines = refusedSummary([
+    const lines = failedSummary([
       attempt('a.test', 443, 'TLS without a server name'),
       attempt('b.test', 0, 'not in the allowlist'),
       attempt('b.test', 0, 'not in the allowlist'),
@@ -45,7 +57,7 @@ describe('refusedSummary', () => {
 
   it('never proposes what would be refused, and a range where one is needed', () => {
     const at = (address: string, port: number, reason: string, host = address): Connection => ({ ...attempt(host, port, reason), address });
-    const proposals = refusedSummary([
+    const proposals = failedSummary([
       at('10.2.3.4', 5432, 'not in the allowlist'),
       at('127.0.0.1', 80, 'not in the allowlist'),
       at('198.18.77.1', 80, 'not in the allowlist'),
@@ -60,7 +72,7 @@ describe('refusedSummary', () => {
   });
 
   it('ends after ten lines', () => {
-    const lines = refusedSummary(Array.from({ length: 25 }, (_, index) => attempt(`n${index}.test`, 0, 'not in the allowlist')));
+    const lines = failedSummary(Array.from({ length: 25 }, (_, index) => attempt(`n${index}.test`, 0, 'not in the allowlist')));
     expect(lines.length).toBe(11);
     expect(lines.at(-1)).toBe('and 15 more');
   });

@@ -61,3 +61,13 @@ it('a program that has moved meanwhile is found again, and one that is gone is m
   renameSync(elsewhere.program, `${elsewhere.program}-gone`);
   expect(await run()).toMatchObject({ outcome: 'spawn-error', error: { errno: 'ENOENT', stage: null } });
 });
+
+it('a place for cgroups that has gone meanwhile is looked for again', async () => {
+  const [host, recent] = [new Host(), new RecentPlan()];
+  const run = () => runPlanned(host, optionsFor('/bin/true'), null, recent);
+  expect(await run()).toMatchObject({ outcome: 'exit', exitCode: 0 });
+  const { cgroup } = await host.facts();
+  if (cgroup.kind !== 'ready') throw new Error('this test needs a place for cgroups');
+  for (const parent of cgroup.parents) parent.directory = '/sys/fs/cgroup/ringfence-test-no-such-group';
+  expect(await run()).toMatchObject({ outcome: 'exit', exitCode: 0 });
+});
