@@ -1,36 +1,50 @@
+import { quietly } from './quietly.js';
+
 type Listener = () => void;
+
+interface Fan {
+  listeners: Set<Listener>;
+  onAbort: Listener;
+}
 
 /**
  * Lets any number of runs listen to one AbortSignal through a single listener: Node warns of a leak from the eleventh on,
- * and a signal shared by many runs is ordinary.
+ * and a signal shared by many runs is ordinary. A signal is told by its shape: one whose methods throw is one that never aborts.
  */
 export class AbortFan {
-  readonly #fans = new WeakMap<AbortSignal, Set<Listener>>();
+  readonly #fans = new WeakMap<AbortSignal, Fan>();
 
   /** Calls `listener` once when `signal` aborts. Returns the function that takes it away again. */
   subscribe(signal: AbortSignal, listener: Listener): () => void {
     const known = this.#fans.get(signal);
-    if (known !== undefined) {
-      known.add(listener);
-      return () => this.#leave(signal, known, listener);
-    }
-    const listeners = new Set([listener]);
-    this.#fans.set(signal, listeners);
-    signal.addEventListener('abort', this.#onAbort, { once: true });
-    return () => this.#leave(signal, listeners, listener);
+    const fan = known ?? this.#fanOf(signal);
+    fan.listeners.add(listener);
+    // It may call back at once.
+    if (known === undefined) void quietly(() => signal.addEventListener('abort', fan.onAbort, { once: true }));
+    return () => this.#leave(signal, fan, listener);
   }
 
-  #leave(signal: AbortSignal, listeners: Set<Listener>, listener: Listener): void {
-    listeners.delete(listener);
-    if (listeners.size > 0 || this.#fans.get(signal) !== listeners) return;
-    this.#fans.delete(signal);
-    signal.removeEventListener('abort', this.#onAbort);
+  #fanOf(signal: AbortSignal): Fan {
+    const listeners = new Set<Listener>();
+    // Not by the event's target, which is another object where the signal is a wrapper of one.
+    const onAbort = () => {
+      this.#forget(signal, fan);
+      for (const listener of listeners) listener();
+      listeners.clear();
+    };
+    const fan = { listeners, onAbort };
+    this.#fans.set(signal, fan);
+    return fan;
   }
 
-  readonly #onAbort = (event: Event): void => {
-    const signal = event.target as AbortSignal;
-    const listeners = this.#fans.get(signal) ?? [];
-    this.#fans.delete(signal);
-    for (const listener of listeners) listener();
-  };
+  #leave(signal: AbortSignal, fan: Fan, listener: Listener): void {
+    fan.listeners.delete(listener);
+    if (fan.listeners.size > 0 || !this.#forget(signal, fan)) return;
+    void quietly(() => signal.removeEventListener('abort', fan.onAbort));
+  }
+
+  /** True when it was known. */
+  #forget(signal: AbortSignal, fan: Fan): boolean {
+    return this.#fans.get(signal) === fan && this.#fans.delete(signal);
+  }
 }

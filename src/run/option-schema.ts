@@ -29,7 +29,8 @@ const text = (expected: string) =>
     .refine((value) => !UNSENDABLE.test(value), 'must not contain a NUL character or a lone surrogate');
 
 export const wholeNumber = (expected: string, min: number, max: number) =>
-  z.number(expected).int(expected).min(min, expected).max(max, `must be at most ${max}`);
+  // Not zod's int(), to which a whole number above MAX_SAFE_INTEGER is none.
+  z.number(expected).refine(Number.isInteger, expected).min(min, expected).max(max, `must be at most ${max}`);
 
 export const positiveInteger = (max: number) => wholeNumber('must be a positive finite integer', 1, max);
 
@@ -50,7 +51,7 @@ export const plain = <T extends z.ZodType>(schema: T) =>
 
 /** A value checked by its shape; `wrongType` tells `firstProblem` that this is a TypeError. */
 export const shaped = <T>(check: (value: unknown) => boolean, expected: string) =>
-  z.custom<T>(check, { error: expected, abort: true, params: { wrongType: true } });
+  z.custom<T>((value) => holds(check, value), { error: expected, abort: true, params: { wrongType: true } });
 
 const callback = shaped<OnChunk>((value) => typeof value === 'function', 'must be a function')
   .optional()
@@ -166,27 +167,38 @@ export const optionNames: OptionNames = {
   sections: { filesystem: Object.keys(filesystem.shape), limits: Object.keys(limits.shape) },
 };
 
+/** False as well for what cannot be looked at: a getter that throws, a Proxy of what has private fields. */
+function holds(check: (value: unknown) => boolean, value: unknown): boolean {
+  try {
+    return check(value);
+  } catch {
+    return false;
+  }
+}
+
 function isStdin(value: unknown): boolean {
   // A Proxy of one passes instanceof, and its bytes cannot be read.
   if (typeof value === 'string' || types.isUint8Array(value)) return true;
   // By shape, so that a Readable of another copy of the stream library is one as well.
-  const stream = value as { pipe?: unknown; on?: unknown; [Symbol.asyncIterator]?: unknown } | null;
+  const stream = value as { pipe?: unknown; on?: unknown; destroy?: unknown; [Symbol.asyncIterator]?: unknown } | null;
   return (
     typeof stream === 'object' &&
     stream !== null &&
     typeof stream.pipe === 'function' &&
     typeof stream.on === 'function' &&
+    typeof stream.destroy === 'function' &&
     typeof stream[Symbol.asyncIterator] === 'function'
   );
 }
 
 function isAbortSignal(value: unknown): boolean {
-  const candidate = value as { aborted?: unknown; addEventListener?: unknown } | null;
+  const candidate = value as { aborted?: unknown; addEventListener?: unknown; removeEventListener?: unknown } | null;
   return (
     typeof candidate === 'object' &&
     candidate !== null &&
     typeof candidate.aborted === 'boolean' &&
-    typeof candidate.addEventListener === 'function'
+    typeof candidate.addEventListener === 'function' &&
+    typeof candidate.removeEventListener === 'function'
   );
 }
 

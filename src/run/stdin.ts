@@ -1,6 +1,8 @@
 import type { Readable, Writable } from 'node:stream';
 import { types } from 'node:util';
 
+import { quietly } from './quietly.js';
+
 const TEXT_STEP = 64 * 1024;
 
 /** A source that is being read into the guest. */
@@ -25,12 +27,12 @@ export function feedStdin(pipe: Writable, source: string | Uint8Array | Readable
 
 /** Takes a stream over from the caller. Its errors count for the guest alone, before, during and after the run. */
 export function takeStdin(source: string | Uint8Array | Readable | null): void {
-  if (isStream(source)) source.on('error', () => undefined);
+  if (isStream(source)) void quietly(() => source.on('error', () => undefined));
 }
 
 /** Destroys a stream that the run had taken over, whether or not anything was read from it. */
 export function releaseStdin(source: string | Uint8Array | Readable | null): void {
-  if (isStream(source)) source.destroy();
+  if (isStream(source)) void quietly(() => source.destroy());
 }
 
 function isStream(source: string | Uint8Array | Readable | null): source is Readable {

@@ -9,6 +9,8 @@ import { validateOptions } from '../../src/run/options.js';
 
 const minimal = { command: '/bin/true', args: [], timeoutMs: 5000 };
 
+const streamLike = { pipe() {}, on() {}, destroy() {}, [Symbol.asyncIterator]: () => undefined };
+
 function failure(extra: Record<string, unknown>): Error {
   try {
     validateOptions({ ...minimal, ...extra });
@@ -76,6 +78,8 @@ describe('options that are right', () => {
   it('takes process.env, streams, bytes and foreign abort signals as they are', () => {
     const stdin = Readable.from(['x']);
     expect(validateOptions({ ...minimal, env: process.env, stdin }).stdin).toBe(stdin);
+    const foreign = { ...streamLike };
+    expect(validateOptions({ ...minimal, stdin: foreign }).stdin).toBe(foreign);
     const bytes = new Uint8Array(3);
     expect(validateOptions({ ...minimal, stdin: bytes }).stdin).toBe(bytes);
     const { signal } = new AbortController();
@@ -108,8 +112,12 @@ describe('options that are wrong', () => {
     [{ timeoutMs: NaN }, RangeError, 'timeoutMs must be a positive finite integer, got NaN'],
     [{ timeoutMs: Infinity }, RangeError, 'timeoutMs must be a positive finite integer, got Infinity'],
     [{ timeoutMs: 2 ** 31 }, RangeError, 'timeoutMs must be at most 2147483647, got 2147483648'],
-    [{ timeoutMs: 1e300 }, RangeError, 'timeoutMs must be a positive finite integer, got 1e+300'],
+    [{ timeoutMs: 2 ** 53 }, RangeError, 'timeoutMs must be at most 2147483647, got 9007199254740992'],
+    [{ timeoutMs: 1e300 }, RangeError, 'timeoutMs must be at most 2147483647, got 1e+300'],
+    [{ timeoutMs: -(2 ** 53) }, RangeError, 'timeoutMs must be a positive finite integer, got -9007199254740992'],
     [{ timeoutMs: 100, gracePeriodMs: 100 }, RangeError, 'gracePeriodMs (100) must be < timeoutMs (100)'],
+    [{ gracePeriodMs: 2 ** 53 }, RangeError, 'gracePeriodMs must be at most 2147483647, got 9007199254740992'],
+    [{ limits: { pids: 2 ** 53 } }, RangeError, 'limits.pids must be at most 4194304, got 9007199254740992'],
     [{ gracePeriodMs: -1 }, RangeError, 'gracePeriodMs must be a finite integer >= 0, got -1'],
     [{ shutdownSignal: 'SIGBREAK' }, RangeError, 'shutdownSignal must be the name of a signal of Linux, for example "SIGTERM", got "SIGBREAK"'],
     [{ shutdownSignal: 'TERM' }, RangeError, 'shutdownSignal must be the name of a signal of Linux, for example "SIGTERM", got "TERM"'],
@@ -117,11 +125,14 @@ describe('options that are wrong', () => {
     [{ shutdownSignal: 15 }, TypeError, 'shutdownSignal must be the name of a signal of Linux, for example "SIGTERM", got 15'],
     [{ stdin: 5 }, TypeError, 'stdin must be a string, a Uint8Array or a Readable, got 5'],
     [{ stdin: null }, TypeError, 'stdin must be a string, a Uint8Array or a Readable, got null'],
+    [{ stdin: { ...streamLike, destroy: undefined } }, TypeError, 'stdin must be a string, a Uint8Array or a Readable, got an object'],
+    [{ maxStdoutBytes: 2 ** 53, keepOutput: false }, RangeError, 'maxStdoutBytes must be at most 9007199254740991, got 9007199254740992'],
     [{ maxStdoutBytes: 0 }, RangeError, 'maxStdoutBytes must be a positive finite integer, got 0'],
     [{ maxStderrBytes: constants.MAX_STRING_LENGTH + 1 }, RangeError, `maxStderrBytes must be at most ${constants.MAX_STRING_LENGTH} unless keepOutput is false, got ${constants.MAX_STRING_LENGTH + 1}`],
     [{ nodeHeapMb: 0.5 }, RangeError, 'nodeHeapMb must be a positive finite integer, got 0.5'],
     [{ signal: 'SIGTERM' }, TypeError, 'signal must be an AbortSignal, got "SIGTERM"'],
     [{ signal: new AbortController() }, TypeError, 'signal must be an AbortSignal, got an AbortController'],
+    [{ signal: { aborted: false, addEventListener() {} } }, TypeError, 'signal must be an AbortSignal, got an object'],
     [{ onStdout: 'log' }, TypeError, 'onStdout must be a function, got "log"'],
     [{ network: 'all' }, RangeError, "network must be 'none', 'host' or { allow: [...] }, got \"all\""],
     [{ network: true }, TypeError, "network must be 'none', 'host' or { allow: [...] }, got true"],
@@ -158,6 +169,11 @@ describe('options that are wrong', () => {
   it.each([null, undefined, 5, 'x', []])('options that are %o are a TypeError', (input) => {
     expect(() => validateOptions(input)).toThrow(TypeError);
     expect(() => validateOptions(input)).toThrow(/^options must be an object, got /);
+  });
+
+  it('names what cannot be looked at', () => {
+    const stdin = { ...streamLike, get pipe(): never { throw new Error('no'); } };
+    expect(failure({ stdin }).message).toBe('stdin must be a string, a Uint8Array or a Readable, got an object');
   });
 
   it('names an unknown option and what was probably meant', () => {

@@ -2,8 +2,9 @@ import { PassThrough, Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
+import { runSandboxed } from '../../src/run/run.js';
 import { feedStdin, releaseStdin, takeStdin } from '../../src/run/stdin.js';
 
 function fed(source: string | Uint8Array | Readable): Promise<string> {
@@ -65,4 +66,47 @@ it('lets a stream fail after the run without anybody else hearing of it', () => 
   takeStdin(source);
   releaseStdin(source);
   expect(() => source.emit('error', new Error('late'))).not.toThrow();
+});
+
+describe('a stream of somebody else\'s make', () => {
+  const throwing = () => {
+    throw new Error('no');
+  };
+  const streamOf = (methods: object) => ({
+    pipe() {},
+    on() {},
+    destroy() {},
+    async *[Symbol.asyncIterator]() {
+      yield 'hello';
+    },
+    ...methods,
+  }) as unknown as Readable;
+
+  it.each([
+    [{}, 'hello'],
+    [{ destroy: throwing }, 'hello'],
+    [{ on: throwing }, 'hello'],
+    [{ destroy: () => Promise.reject(new Error('later')) }, 'hello'],
+    [{ [Symbol.asyncIterator]: throwing }, ''],
+    [{ [Symbol.asyncIterator]: () => ({ next: throwing }) }, ''],
+    [{ [Symbol.asyncIterator]: () => ({ next: async () => ({ done: false, value: 1 }), return: throwing }) }, ''],
+  ])('may fail in its methods: %o', async (methods, read) => {
+    const source = streamOf(methods);
+    takeStdin(source);
+    const pipe = new PassThrough();
+    const feed = feedStdin(pipe, source);
+    expect(await text(pipe)).toBe(read);
+    expect(() => feed.stop()).not.toThrow();
+    expect(() => releaseStdin(source)).not.toThrow();
+    // An unhandled rejection would fail this test file.
+    await new Promise(setImmediate);
+  });
+
+  it.each([{ on: throwing }, { destroy: throwing }, { destroy: throwing, [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) }])(
+    'and the run ends all the same: %o',
+    async (methods) => {
+      const result = await runSandboxed({ command: 'true', args: [], timeoutMs: 30_000, stdin: streamOf(methods) });
+      expect(result).toMatchObject({ outcome: 'exit', exitCode: 0 });
+    },
+  );
 });
