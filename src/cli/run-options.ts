@@ -1,14 +1,16 @@
 import { realpathSync } from 'node:fs';
-import { isAbsolute, resolve, sep } from 'node:path';
+import { isAbsolute, sep } from 'node:path';
 
 import type { SandboxOptions } from '../index.js';
+import { pathFrom } from './current-directory.js';
+import type { CurrentDirectory } from './current-directory.js';
 import type { RunFlags } from './run-flags.js';
 import { UsageError } from './usage-error.js';
 
 /** The options of the library that the flags stand for; streams and signals are added by the caller. */
-export function optionsOf(flags: RunFlags, command: string, args: readonly string[], here: string): SandboxOptions {
-  const write = (flags.write ?? []).map((path) => resolve(here, path));
-  const cwd = flags.cwd === false ? undefined : resolve(here, flags.cwd ?? '.');
+export function optionsOf(flags: RunFlags, command: string, args: readonly string[], here: CurrentDirectory): SandboxOptions {
+  const write = (flags.write ?? []).map((path) => pathFrom(here, path));
+  const cwd = flags.cwd === false ? undefined : pathFrom(here, flags.cwd ?? '.');
   return {
     command: commandPath(command, here),
     args,
@@ -22,7 +24,7 @@ export function optionsOf(flags: RunFlags, command: string, args: readonly strin
     maxStderrBytes: flags.maxStderr,
     nodeHeapMb: flags.nodeHeap,
     network: networkOf(flags),
-    filesystem: { read: (flags.read ?? []).map((path) => resolve(here, path)), write, tmpMb: flags.tmp },
+    filesystem: { read: (flags.read ?? []).map((path) => pathFrom(here, path)), write, tmpMb: flags.tmp },
     limits: {
       memoryMb: flags.memory,
       pids: flags.pids,
@@ -47,8 +49,8 @@ function networkOf({ network, allow, allowPrivate, host }: RunFlags): SandboxOpt
 }
 
 /** As a shell does it: a name without a slash is looked up in PATH, anything else is a path from the current directory. */
-function commandPath(command: string, here: string): string {
-  return command.includes('/') && !isAbsolute(command) ? resolve(here, command) : command;
+function commandPath(command: string, here: CurrentDirectory): string {
+  return command.includes('/') && !isAbsolute(command) ? pathFrom(here, command) : command;
 }
 
 function isInside(path: string, directory: string): boolean {

@@ -4,6 +4,7 @@ import { runnerOf } from '../run/run.js';
 import type { SandboxOptions, SandboxResult } from '../index.js';
 import { Cancellation, signalExitCode } from './cancellation.js';
 import type { CliCommand } from './command.js';
+import { currentDirectory } from './current-directory.js';
 import { inFlags } from './flag-names.js';
 import { Output } from './output.js';
 import { defineRunFlags } from './run-flags.js';
@@ -54,16 +55,8 @@ async function run([command, ...args]: string[], flags: RunFlags): Promise<numbe
   if (flags.grace !== undefined && flags.grace >= flags.timeout) {
     throw new UsageError('--grace must be shorter than --timeout: it is the last part of it');
   }
-  const options = optionsOf(flags, command, args, currentDirectory());
+  const options = optionsOf(flags, command, args, currentDirectory(process.env['PWD']));
   return flags.json === true ? runToJson(options, flags) : runLive(options, flags);
-}
-
-function currentDirectory(): string {
-  try {
-    return process.cwd();
-  } catch (error) {
-    throw new UsageError(`the current directory cannot be used (${(error as NodeJS.ErrnoException).code ?? String(error)}): change into another one`);
-  }
 }
 
 async function runLive(options: SandboxOptions, flags: RunFlags): Promise<number> {

@@ -7,6 +7,7 @@ import { optionsOf } from '../../src/cli/run-options.js';
 import type { RunFlags } from '../../src/cli/run-flags.js';
 import { optionNames } from '../../src/run/option-schema.js';
 
+const HERE = { name: '/here', real: '/real/here' };
 const flagsOf = () => defineRunFlags(new Command(), {}).options.map(({ long }) => long);
 
 /** Options that a command line has in another shape: its arguments, streams and signals, and flags without a value. */
@@ -46,7 +47,7 @@ it('flags that are given become the options they stand for', () => {
     '--timeout 2s --grace 100ms --shutdown-signal int --memory 1G --pids 5 --cpus 0.5 --cpu-time 3s --open-files 10 --file-size 2M --tmp 8M --read a --read /b --write c --cwd d --env TOKEN --env A=b=c --network host --best-effort --max-stdout 1K --max-stderr 2K --node-heap 64M'.split(' '),
     { from: 'user' },
   );
-  expect(optionsOf(command.opts<RunFlags>(), './x', ['y'], '/here')).toEqual({
+  expect(optionsOf(command.opts<RunFlags>(), './x', ['y'], HERE)).toEqual({
     command: '/here/x',
     args: ['y'],
     cwd: '/here/d',
@@ -69,7 +70,7 @@ it('an allowlist is made of its three flags', () => {
   const optionsFor = (words: string) => {
     const command = defineRunFlags(new Command(), {});
     command.parse(words.split(' '), { from: 'user' });
-    return optionsOf(command.opts<RunFlags>(), './x', [], '/here').network;
+    return optionsOf(command.opts<RunFlags>(), './x', [], HERE).network;
   };
   expect(optionsFor('--allow a.test --allow *.b.test:8443 --allow-private 10.0.0.0/8 --host a.test=10.0.0.5')).toEqual({
     allow: ['a.test', '*.b.test:8443'],
