@@ -45,12 +45,14 @@ export async function examine(input: ExamineInput): Promise<HostReport> {
   const around = readCircumstances(input.launcher);
   const strict = await input.freshRunner()({ ...PROBE, isolation: 'strict' });
   const all = await input.freshRunner()({ ...PROBE, isolation: 'best-effort', limits: { cpus: 1 } });
+  // What a best-effort run did without it names by a code: what to do about it comes with the error of a strict one.
+  const withCpu = all.enforcement.cpu.status === 'unavailable' ? await input.freshRunner()({ ...PROBE, isolation: 'strict', limits: { cpus: 1 } }) : null;
   const symptoms: Symptom[] = [];
   const learn = (code: string, error: SandboxFailure | null): void => {
     if (symptoms.some((known) => known.code === code)) return;
-    const own = [error, strict.error, all.error].find((each) => each?.code === code) ?? null;
-    const hint = own?.hint ?? (input.cgroupProblem?.code === code ? input.cgroupProblem.hint : hintOf(code));
-    symptoms.push({ code, errno: own?.errno ?? null, hint });
+    const own = [error, strict.error, all.error, withCpu?.error].find((each) => each?.code === code) ?? null;
+    const hint = own?.hint ?? (input.cgroupProblem?.code === code ? input.cgroupProblem.hint : null);
+    symptoms.push({ code, errno: own?.errno ?? null, hint: hintOf(code, hint) });
   };
 
   const isStrict = strict.outcome === 'exit';

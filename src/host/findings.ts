@@ -158,7 +158,11 @@ export function isKernelOld(kernel: string): boolean {
   return major < OLDEST_KERNEL[0] || (major === OLDEST_KERNEL[0] && minor < OLDEST_KERNEL[1]);
 }
 
-/** The remedy of a code that came without one. */
-export function hintOf(code: string): string {
-  return Object.hasOwn(hints, code) ? hints[code as FailureCode] : hints['set-up-failed'];
+/** For what nobody knows a remedy. A run that fails so names the doctor, which is where the reader is by then. */
+const NO_REMEDY = 'mend what else is said here, and type "ringfence doctor" again; if this stays, please report it with what "ringfence doctor --json" prints';
+
+/** The remedy that a failure came with, or else that of its code. */
+export function hintOf(code: string, hint: string | null = null): string {
+  const known = hint ?? (Object.hasOwn(hints, code) ? hints[code as FailureCode] : null);
+  return known === null || known === hints['set-up-failed'] ? NO_REMEDY : known;
 }

@@ -12,6 +12,7 @@ import { patience, whereAmI } from '../support/lane.js';
 const FENCES = ['privileges', 'identity', 'filesystem', 'network', 'pids', 'memory', 'cpu'];
 const STRANGER = 54_321;
 const DOCTOR = `${process.execPath} ${MAIN} doctor`;
+const AS_STRANGER = ['setpriv', '--reuid', String(STRANGER), '--regid', String(STRANGER), '--clear-groups', 'env', '-u', 'RINGFENCE_CGROUP'];
 const lane = whereAmI();
 
 /** What the doctor says where a shell script has changed something; the script sees `$DOCTOR`. */
@@ -86,8 +87,6 @@ async function asRootOfOwnNamespace(script: string) {
 }
 
 describe('an ordinary account without a cgroup of its own', () => {
-  const AS_STRANGER = ['setpriv', '--reuid', String(STRANGER), '--regid', String(STRANGER), '--clear-groups', 'env', '-u', 'RINGFENCE_CGROUP'];
-
   it('gets a remedy for this very account, and following it helps', async (context) => {
     belongsHere(context, lane.root, 'as root');
     const { exitCode, stdout } = await inPlace(AS_STRANGER, '$DOCTOR');
@@ -107,6 +106,27 @@ describe('an ordinary account without a cgroup of its own', () => {
       for (const directory of made) removeUpwards(directory);
     }
   });
+});
+
+it('a controller that is not handed down: what a run that needs it is told', async (context) => {
+  belongsHere(context, lane.root && lane.cgroup === 1, 'as root on cgroup v1');
+  const { stdout: remedy } = await inPlace(AS_STRANGER, '$DOCTOR');
+  const path = /RINGFENCE_CGROUP=(\S+)/.exec(remedy)?.[1] ?? '';
+  const made = [...new Set(commandsOf(remedy).match(/\/\S+/g))].filter((directory) => !/\/cpu/.test(directory));
+  try {
+    await execa('mkdir', ['-p', ...made]);
+    await execa('chown', ['-R', String(STRANGER), ...made]);
+    const script = '$DOCTOR; echo "exit $?"; ${DOCTOR% *} run --json --no-cwd --cpus 1 -- true';
+    const { stdout, lines } = await inPlace([...AS_STRANGER, `RINGFENCE_CGROUP=${path}`], script);
+    expect(stdout).toMatch(/^ +cpu +MISSING +CGROUP_CONTROLLER_MISSING +\[1\]$/m);
+    expect(stdout).toMatch(/^exit 0$/m);
+    const { error } = JSON.parse(lines.at(-1) ?? '') as { error: { code: string; hint: string } };
+    expect(error.code).toBe('CGROUP_CONTROLLER_MISSING');
+    expect(error.hint).toContain('no cpu controller');
+    expect(lines).toContain(`    -> ${error.hint}`);
+  } finally {
+    for (const directory of made) removeUpwards(directory);
+  }
 });
 
 /** The cgroup and those above it that were made on the way to it: the first with processes or children in it stays. */

@@ -127,6 +127,15 @@ it('every code has a cause in words and a remedy', () => {
   }
 });
 
+it('no remedy is the doctor itself', () => {
+  const own = hints['set-up-failed'];
+  for (const code of ['set-up-failed', 'CGROUP_CONTROLLER_MISSING', 'never-heard-of']) {
+    for (const hint of [hintOf(code), hintOf(code, null), hintOf(code, own)]) expect(hint).toMatch(/^mend what else is said here/);
+  }
+  expect(hintOf('set-up-failed', 'do this')).toBe('do this');
+  expect(hintOf('launcher-missing')).toBe(hints['launcher-missing']);
+});
+
 describe('circumstances', () => {
   const read = (files: Record<string, string>, env: Record<string, string> = {}) =>
     readCircumstances(null, { read: (path) => files[path] ?? null, exists: (path) => path in files, env });
