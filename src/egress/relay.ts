@@ -180,10 +180,13 @@ export class Relay {
   }
 }
 
-/** Ends a socket with RST. A shutdown under way cannot be turned into one (libuv: EINVAL); it is closed then. */
+/**
+ * Ends a socket with RST. A shutdown under way cannot be turned into one (libuv: EINVAL); it is closed then. None is under way
+ * while bytes wait: a close would let them go and tell the reader that it has everything.
+ */
 export function reset(socket: Socket): void {
   if (socket.destroyed) return;
-  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  if (socket.writableEnded && !socket.writableFinished && socket.writableLength === 0) socket.destroy();
   else socket.resetAndDestroy();
 }
 

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { patience } from '../support/lane.js';
 import { Relay } from '../../src/egress/relay.js';
 import { drain } from './support/gateway-fixture.js';
-import { drainHalf, join, next, pair } from './support/joined.js';
+import { drainHalf, join, next, pair, readToEnd } from './support/joined.js';
 
 describe('Relay', () => {
   it('passes bytes both ways, ends with both directions, and counts', async () => {
@@ -138,6 +138,29 @@ describe('Relay', () => {
     guest.resume();
     const { bytes, error } = await rest;
     expect({ bytes: bytes.length, error }).toEqual({ bytes: total, error: null });
+  });
+
+  it('ends with a reset what is cut short, its end included', async () => {
+    for (const cut of [(relay: Relay) => relay.stop('enough'), null]) {
+      for (const ended of ['guest', 'server'] as const) {
+        const [guest, guestSide] = await pair();
+        const [serverSide, server] = await pair();
+        const [to, reader] = ended === 'guest' ? [serverSide, server] : [guestSide, guest];
+        reader.pause();
+        const total = 32 << 20; // more than the kernel holds
+        to.write(Buffer.alloc(total));
+        const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: 1 }, idleTimeoutMs: cut === null ? 50 : 60_000 });
+        (ended === 'guest' ? guest : server).end();
+        await expect.poll(() => to.writableEnded).toBe(true);
+        cut?.(relay);
+        await relay.done;
+        const { bytes, reset } = await readToEnd(reader);
+        expect(reset).toBe(true);
+        expect(bytes).toBeLessThan(total);
+        guest.destroy();
+        server.destroy();
+      }
+    }
   });
 
   it('ends at the byte limit, which counts both directions and all connections', async () => {

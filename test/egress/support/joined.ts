@@ -47,3 +47,14 @@ export async function next(socket: Socket): Promise<string> {
   const [chunk] = await once(socket, 'data');
   return String(chunk);
 }
+
+/** Reads until nothing more comes. `reset`: by the socket's own word, as libuv tells of a plain end when bytes came just before a reset. */
+export async function readToEnd(socket: Socket): Promise<{ bytes: number; reset: boolean }> {
+  let bytes = 0;
+  socket.on('data', (chunk: Buffer) => (bytes += chunk.length));
+  const over = new Promise((resolve) => socket.once('end', resolve).once('close', resolve));
+  socket.resume();
+  await over;
+  const error = socket.errored ?? (await new Promise((resolve) => socket.write('?', resolve)));
+  return { bytes, reset: (error as NodeJS.ErrnoException | null)?.code === 'ECONNRESET' };
+}
