@@ -91,7 +91,6 @@ export const hints = {
   'idmap-unsupported':
     'a writable grant of a root host needs an idmapped mount (Linux 5.12 and a file system that has it: ext4, xfs, btrfs, tmpfs from 6.3); move the directory to one, or run the host as the directory\'s owner',
   'limits-too-small': 'raise limits.pids or limits.memoryMb; where these are ample, what bounds the host itself: "ulimit -u", TasksMax=',
-  'limits-above-host': 'lower limits.openFiles or limits.fileSizeMb, or raise the hard limit of the host process ("ulimit -Hn", LimitNOFILE=)',
   'scratch-full': 'raise filesystem.tmpMb, or "sysctl -w fs.mount-max=100000" if this machine has very many mounts',
   'cgroup-unavailable': 'give the host a writable cgroup: Delegate=yes in its systemd unit, "systemd-run --user --scope -p Delegate=yes", or RINGFENCE_CGROUP; "ringfence doctor" says which',
   'user-namespaces-disabled': 'type "sysctl -w user.max_user_namespaces=63359" (and the same for user.max_{mnt,pid,net,ipc,uts,cgroup}_namespaces)',
@@ -223,7 +222,6 @@ const rules: readonly Rule[] = [
   { stages: ['egress'], errnos: null, code: 'allowlist-unavailable' },
   { stages: ['sources', 'view'], errnos: null, code: 'path-not-usable' },
   { stages: ['working-directory'], errnos: null, code: 'working-directory-unusable' },
-  { stages: ['resource-limits'], errnos: ['EPERM', 'EINVAL'], code: 'limits-above-host' },
   { stages: ['verify'], errnos: null, code: 'fence-not-verified' },
   { stages: ['plan'], errnos: null, code: 'launcher-protocol' },
 ];

@@ -118,6 +118,7 @@ bool AttachInit(const Plan& plan, const RunCgroup& cgroup, pid_t init, uint32_t*
   if (plan.memoryBytes != kUnlimited && DirectoryOf(cgroup, kMemoryController) >= 0) *fences |= kFenceMemory;
   if (plan.pids != kUnlimited && DirectoryOf(cgroup, kPidsController) >= 0) *fences |= kFenceProcessLimit;
   if (plan.cpuQuotaUs != kUnlimited && DirectoryOf(cgroup, kCpuController) >= 0) *fences |= kFenceCpu;
+  if (plan.cpuTimeMs != kUnlimited && ReadCpuTimeUs(cgroup) != kUnknown) *fences |= kFenceCpuTime;
   return true;
 }
 

@@ -117,6 +117,7 @@ enum FenceBit : uint32_t {
   kFenceUserNamespace = 1u << 9, // own user namespace
   kFenceSystemCalls = 1u << 10,  // a filter is in force; a failure at that stage takes this back
   kFenceLandlock = 1u << 11,     // the rules are in force
+  kFenceCpuTime = 1u << 12,      // the cpu time of the guest's cgroup could be read
 };
 
 enum class EndCause : uint32_t {

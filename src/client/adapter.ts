@@ -117,6 +117,7 @@ function isAnswer(value: unknown): value is { ok: boolean; error?: string } {
 
 /** The system's word for it. Not a message: undici's quote the URL, which may have a password in it. */
 function reasonOf(error: unknown): string {
-  const { code } = ((error as Error).cause ?? error) as NodeJS.ErrnoException;
+  // A caller's own fetch may throw anything.
+  const { code } = ((error as Error | null)?.cause ?? error ?? {}) as NodeJS.ErrnoException;
   return code === 'ECONNREFUSED' ? 'connection refused (ECONNREFUSED)' : (code ?? 'the request failed');
 }

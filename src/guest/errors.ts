@@ -1,5 +1,6 @@
 import type { SandboxResult } from '../run/result.js';
 import type { AnswerCode } from './answer.js';
+import { cutText } from './cut-text.js';
 
 export interface GuestFailure {
   code: AnswerCode;
@@ -7,19 +8,27 @@ export interface GuestFailure {
 }
 
 const MAX_CHARACTERS = 4000;
+/** What of a message is looked at. */
+const MAX_READ = 64 * 1024;
+const SOURCE_PLACE = / at (?:data|blob):[^\n]*/g;
 /** The URL that the harness imports the function by; in Node it holds all of its source. */
 const SOURCE_URL = /blob:null\/[\w-]+|data:text\/javascript,[\w.!~*'()%-]*/g;
 /** V8 says so on standard error and aborts. */
 const HEAP_EXHAUSTED = /heap out of memory|Fatal JavaScript out of memory/;
 
-/** A message of the guest's, without the harness's way of naming its source and without excerpts of it. */
+/**
+ * A message of the guest's, without the harness's way of naming its source and without excerpts of it. The guest chooses the
+ * text, and the event loop waits: no pattern may look at a character more than a few times.
+ */
 export function guestMessage(text: string): string {
-  const lines = text
-    .replace(/\s+at (?:data|blob):[^\n]*/g, '')
-    .replace(SOURCE_URL, 'the function')
-    .split('\n')
-    .filter((line) => !/^\s*\d*\s+\||^\s+at\s/.test(line));
-  return lines.join('\n').trim().slice(0, MAX_CHARACTERS);
+  const lines = text.slice(0, MAX_READ).replace(SOURCE_PLACE, '').replace(SOURCE_URL, 'the function').split('\n');
+  return cutText(lines.filter((line) => !isOfSource(line)).join('\n').trim(), MAX_CHARACTERS);
+}
+
+/** A line of a stack, or one of an excerpt with its number. */
+function isOfSource(line: string): boolean {
+  const text = line.trimStart();
+  return text.length < line.length ? /^(?:at\s|\d*\s*\|)/.test(text) : /^(?:\d+\s+\||at (?:data|blob):)/.test(text);
 }
 
 /** Why a sandbox ended before its function had answered. */

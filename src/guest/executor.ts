@@ -68,7 +68,8 @@ const BACKSTOP_MS = 1000;
 /** One that waits has no deadline yet; setTimeout knows no longer time. */
 const NEVER_MS = 2 ** 31 - 1;
 const LEARN_MS = 10_000;
-const DEFAULT_PROFILE: Profile = { memoryMb: 128, network: 'none', net: [], import: [] };
+const DEFAULT_MEMORY_MB = 128;
+const NO_NETWORK: CompiledNetwork = { network: 'none', net: [], import: [] };
 
 class SandboxExecutor implements Executor {
   readonly #host = new Host();
@@ -93,7 +94,7 @@ class SandboxExecutor implements Executor {
     this.#brokerUrl = brokerUrl ?? (process.env['SANDBOX_BROKER_URL'] || undefined);
     this.#network = network;
     this.#pool = new WarmPool({ size: warm, start: (profile, rehearsal) => this.#start(profile, NEVER_MS, rehearsal) });
-    this.#pool.keep(DEFAULT_PROFILE, 'plain');
+    this.#pool.keep(this.#profile(DEFAULT_MEMORY_MB, NO_NETWORK), 'plain');
     if (warm > 0) this.#stripper?.prepare();
   }
 
@@ -141,7 +142,7 @@ class SandboxExecutor implements Executor {
   #dispatch(request: CheckedRequest, network: CompiledNetwork, startedAt: number): Promise<GuestAnswer> | GuestAnswer {
     if (this.#closing.signal.aborted) return refusal(startedAt, 'closed', 'the executor is closed');
     if (request.signal?.aborted === true) return refusal(startedAt, 'canceled', 'the run was canceled');
-    const profile = { memoryMb: request.memoryMb, ...network };
+    const profile = this.#profile(request.memoryMb, network);
     const source = this.#stripper === null ? { code: request.source } : this.#stripper.strip(request.source);
     const warm = this.#pool.take(profile);
     this.#counts[warm === null ? 'coldStarts' : 'warmHits']++;
@@ -161,6 +162,10 @@ class SandboxExecutor implements Executor {
     return runnerOf(this.#host)({ command: '/bin/true', args: [], timeoutMs: LEARN_MS, isolation: 'best-effort' });
   }
 
+  #profile(memoryMb: number, network: CompiledNetwork): Profile {
+    return { memoryMb, sharesNetwork: isNetworkFenceOff(process.env) || this.#host.dropped.has('network'), ...network };
+  }
+
   #start(profile: Profile, backstopMs: number, rehearse: Rehearsal): GuestSandbox {
     const sandbox = new GuestSandbox({
       host: this.#host,
@@ -170,7 +175,6 @@ class SandboxExecutor implements Executor {
       isolation: this.#isolation,
       backstopMs,
       rehearse,
-      sharesNetwork: isNetworkFenceOff(process.env) || this.#host.dropped.has('network'),
     });
     this.#counts.live++;
     void sandbox.result.finally(() => this.#counts.live--);

@@ -1,3 +1,5 @@
+import { cutText } from './cut-text.js';
+
 const MAX_LINES = 1000;
 const MAX_CHARACTERS = 4000;
 
@@ -13,7 +15,7 @@ export class Logs {
 
   add(text: string): void {
     if (this.lines.length >= MAX_LINES) return;
-    const line = text.slice(0, MAX_CHARACTERS);
+    const line = cutText(text, MAX_CHARACTERS);
     this.lines.push(line);
     this.#onLine?.(line);
   }

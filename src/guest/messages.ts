@@ -3,13 +3,14 @@ import { z } from 'zod';
 import { ProtocolError } from './frames.js';
 import { parseForeignJson } from './json.js';
 
+export const MAX_METHOD_CHARACTERS = 512;
 const LOG_ENTRY = /^(?:log|info|warn|error|debug|trace|dir|table|group|groupCollapsed): /;
 
 /** What a guest may say; anything else ends its run. */
 const guestMessage = z.discriminatedUnion('t', [
   z.strictObject({ t: z.literal('ready') }),
   z.strictObject({ t: z.literal('log'), text: z.string().regex(LOG_ENTRY) }),
-  z.strictObject({ t: z.literal('call'), id: z.int().positive(), method: z.string().min(1).max(512), args: z.unknown().optional() }),
+  z.strictObject({ t: z.literal('call'), id: z.int().positive(), method: z.string().min(1).max(MAX_METHOD_CHARACTERS), args: z.unknown().optional() }),
   z.strictObject({ t: z.literal('result'), output: z.unknown().optional() }),
   z.strictObject({ t: z.literal('failure'), error: z.string() }),
 ]);

@@ -128,6 +128,6 @@ export class WarmPool {
   }
 }
 
-function keyOf({ memoryMb, net, import: imports }: Profile): string {
-  return JSON.stringify([memoryMb, net, imports]);
+function keyOf({ memoryMb, sharesNetwork, net, import: imports }: Profile): string {
+  return JSON.stringify([memoryMb, sharesNetwork, net, imports]);
 }

@@ -1,4 +1,3 @@
-import { isNetworkFenceOff } from '../plan/network.js';
 import { RecentPlan } from '../plan/recent-plan.js';
 import type { CheckedOptions, RunOptions, SandboxOptions } from '../run/options.js';
 import { validateOptions } from '../run/options.js';
@@ -21,7 +20,7 @@ export class RecentSandboxes {
   /** @throws as `validateOptions` */
   kindOf(options: SandboxOptions, network: RunOptions['network']): SandboxKind {
     const ports = typeof network === 'string' ? network : network.ports;
-    const key = JSON.stringify([options, ports, isNetworkFenceOff(process.env)]);
+    const key = JSON.stringify([options, ports]);
     const known = this.#kinds.get(key);
     if (known !== undefined) return known;
     const kind = { options: validateOptions(options), plan: new RecentPlan() };

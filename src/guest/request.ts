@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { MAX_METHOD_CHARACTERS } from './messages.js';
 import { isPlainObject, kindOf } from '../run/plain-object.js';
 
 /** Called with each value that the guest gives; what it returns, or its promise does, must be JSON. */
@@ -78,13 +79,23 @@ const capabilities = z
 
 type Bindings = Record<string, Binding> | { url: string; token: string };
 
+const BINDINGS = expected('bindings must be an object of functions, or { url, token } as strings');
+
+function nameProblem(bindings: unknown): string | null {
+  if (!isPlainObject(bindings) || Object.keys(bindings).every(isMethod)) return null;
+  return `bindings must be functions with names of 1 to ${MAX_METHOD_CHARACTERS} characters`;
+}
+
+/** As `messages.ts` takes it in a call. */
+const isMethod = (name: string): boolean => name.length > 0 && name.length <= MAX_METHOD_CHARACTERS;
+
 const isFunction = (value: unknown): value is Binding => typeof value === 'function';
 
 const bindings = z
   .custom<Bindings>((value) => {
     if (!isPlainObject(value)) return false;
-    return isBroker(value) || Object.values(value).every(isFunction);
-  }, expected('bindings must be an object of functions, or { url, token } as strings'))
+    return isBroker(value) || Object.entries(value).every(([name, each]) => isMethod(name) && isFunction(each));
+  }, { error: ({ input }) => nameProblem(input) ?? BINDINGS.error({ input }) })
   .optional()
   .transform((value): CheckedRequest['bindings'] => {
     if (value === undefined) return { kind: 'none' };
@@ -135,7 +146,13 @@ const requestSchema = z.object(
 
 /** Checks a request and fills in what is absent; or says in one sentence what is wrong. Values are never in it. */
 export function checkRequest(request: unknown): CheckedRequest | { problem: string } {
-  const parsed = requestSchema.safeParse(request);
+  let parsed: ReturnType<typeof requestSchema.safeParse>;
+  try {
+    parsed = requestSchema.safeParse(request);
+  } catch {
+    // A getter, a Proxy: whatever it throws is the caller's own.
+    return { problem: 'the request cannot be read: a property of it throws' };
+  }
   if (!parsed.success) return { problem: parsed.error.issues[0]?.message ?? 'the request is malformed' };
   const { capabilities: checked, ...rest } = parsed.data;
   return { ...rest, ...checked };

@@ -17,6 +17,8 @@ import type { Rehearsal, Runtime } from './runtime.js';
 /** What a sandbox is made for, before its function is known. */
 export interface Profile {
   memoryMb: number;
+  /** The sandbox has no network of its own, but the machine's. */
+  sharesNetwork: boolean;
   /** What the namespace carries. */
   network: 'none' | Policy;
   /** What the runtime lets through of it, as `host:port`. */
@@ -34,8 +36,6 @@ export interface SandboxSetup {
   backstopMs: number;
   /** For a sandbox that has time for that. */
   rehearse: Rehearsal;
-  /** The sandbox has no network of its own, but the machine's. */
-  sharesNetwork: boolean;
 }
 
 /** Milliseconds between the soft signal and SIGKILL. */
@@ -57,6 +57,7 @@ export class GuestSandbox implements Attendant {
   #control: RunControl | null = null;
   #work: { envelope: Envelope; events: ChannelEvents } | null = null;
   #onReady: () => void = () => undefined;
+  #finished = false;
 
   constructor(setup: SandboxSetup) {
     this.#setup = setup;
@@ -64,7 +65,7 @@ export class GuestSandbox implements Attendant {
     this.port = portBeside(setup.profile.network);
     this.ready = new Promise((resolve) => (this.#onReady = resolve));
     this.#channel = this.#openChannel();
-    const running = setup.sharesNetwork ? this.#runAmongOthers() : this.#run(this.port, undefined);
+    const running = setup.profile.sharesNetwork ? this.#runAmongOthers() : this.#run(this.port, undefined);
     this.result = running.catch(couldNotRun).finally(() => this.#channel.close());
   }
 
@@ -85,6 +86,7 @@ export class GuestSandbox implements Attendant {
 
   /** At once. */
   finish(): void {
+    this.#finished = true;
     if (this.#control === null) this.stop();
     else this.#control.finish();
   }
@@ -92,7 +94,9 @@ export class GuestSandbox implements Attendant {
   onLaunch(control: RunControl): void {
     const again = this.#control !== null;
     this.#control = control;
-    if (!again || this.#setup.sharesNetwork) return;
+    // What was told to the launch before, which has failed, holds for this one.
+    if (this.#finished) return control.finish();
+    if (!again || this.#setup.profile.sharesNetwork) return;
     // The listener of the launch that failed has gone with its sandbox.
     this.#channel.close();
     this.#channel = this.#openChannel();

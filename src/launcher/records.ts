@@ -24,6 +24,7 @@ export const fenceBits = [
   'user-namespace',
   'system-calls',
   'landlock',
+  'cpu-time',
 ] as const;
 export type FenceBit = (typeof fenceBits)[number];
 

@@ -13,18 +13,20 @@ import type { Controller, PlanCgroup } from './plan.js';
 export function planCgroup(
   placement: CgroupPlacement | CgroupProblem,
   host: HostProcess,
-  wantsCpu: boolean,
+  limits: { cpus: number | null; cpuTimeMs: number | null },
   dropped: ReadonlySet<Fence>,
 ): PlanCgroup | null {
   const wanted: [Fence, Controller][] = [];
   if (!dropped.has('memory')) wanted.push(['memory', 'memory']);
   if (!dropped.has('pids')) wanted.push(['pids', 'pids']);
-  if (wantsCpu && !dropped.has('cpu')) wanted.push(['cpu', 'cpu']);
+  if (limits.cpus !== null && !dropped.has('cpu')) wanted.push(['cpu', 'cpu']);
+  // The time of a whole run: v2 counts it in every cgroup, and has none of these names.
+  if (limits.cpuTimeMs !== null && !dropped.has('cpu')) wanted.push(['cpu', 'cpuacct']);
   const [first] = wanted;
   if (first === undefined) return null;
   if (placement.kind === 'unavailable') throw new FenceUnavailable(first[0], placement.code, placement.hint);
   for (const [fence, controller] of wanted) {
-    if (placement.controllers.includes(controller)) continue;
+    if (placement.controllers.includes(controller) || (controller === 'cpuacct' && placement.version === 2)) continue;
     throw new FenceUnavailable(fence, 'CGROUP_CONTROLLER_MISSING', missingHint(controller, placement));
   }
   const used = new Set<Controller>(wanted.map(([, controller]) => controller)).add('cpuacct');
@@ -38,6 +40,6 @@ function missingHint(controller: Controller, placement: CgroupPlacement): string
   const where = placement.parents.map(({ directory }) => directory).join(', ');
   return (
     `no ${controller} controller can be used below ${where}; delegate it (systemd: Delegate=cpu memory pids in ` +
-    `user@.service or the program's own unit), or run without limits.cpus`
+    `user@.service or the program's own unit), or run without limits.${controller === 'cpuacct' ? 'cpuTimeMs' : 'cpus'}`
   );
 }

@@ -88,7 +88,7 @@ export async function planRun(
         '/etc/subgid), or start the program as an ordinary user',
     );
   }
-  const cgroup = planCgroup(facts.cgroup, facts, options.limits.cpus !== null, dropped);
+  const cgroup = planCgroup(facts.cgroup, facts, options.limits, dropped);
   const { env, nodeHeapMbApplied } = planEnvironment(options, process.env, process.execPath);
   const granted = await resolveGrants(options);
   const grants = granted.cwd === null ? granted.grants : [...granted.grants, granted.cwd];

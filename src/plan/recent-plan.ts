@@ -2,6 +2,7 @@ import type { HostFacts } from '../host/facts.js';
 import { planCgroup } from './cgroup.js';
 import { encodePlan } from './encode.js';
 import { planIdentity } from './identity.js';
+import { hasOwnNetwork } from './network.js';
 import type { PlannedRun, PlanOptions } from './plan-run.js';
 
 /** So long the files that a plan was made from are taken to lie where they lay. */
@@ -16,9 +17,11 @@ export class RecentPlan {
   again(options: PlanOptions, facts: HostFacts): PlannedRun | null {
     const last = this.#planned;
     if (last === null || performance.now() - this.#madeAt > FRESH_MS) return null;
+    // The switch of this machine's network fence may have been turned, even while that plan was made.
+    if (last.plan.namespaces.network !== hasOwnNetwork(options.network, new Set(), process.env)) return null;
     const identity = planIdentity(facts, true);
     if (identity === null) return null;
-    const plan = { ...last.plan, identity, cgroup: planCgroup(facts.cgroup, facts, options.limits.cpus !== null, new Set()) };
+    const plan = { ...last.plan, identity, cgroup: planCgroup(facts.cgroup, facts, options.limits, new Set()) };
     return { ...last, plan, encoded: encodePlan(plan) };
   }
 

@@ -1,9 +1,7 @@
-import { stat } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { posix } from 'node:path';
 
 import type { BaseView } from './base-view.js';
-import { isInBaseView } from './base-view.js';
 import type { Grant } from './grants.js';
 import { refusal } from './grants.js';
 import { isWithin } from './paths.js';
@@ -49,8 +47,7 @@ export async function planScratch(input: ScratchInput): Promise<Scratch> {
   await add(hostTmpdir, PRIVATE);
   await add(input.tmpdir === undefined ? null : await placeFor(input.tmpdir, input.base), PRIVATE);
   const home = input.home === undefined ? null : normalised(input.home);
-  // Not a home inside the system's directories, as system accounts have: an empty directory would hide what is there.
-  if (home !== null && isFree(home, input.base) && !isInBaseView(input.base, home)) await add(home, PRIVATE);
+  if (home !== null && isFree(home, input.base) && !isSystem(home, input.base)) await add(home, PRIVATE);
   const ownedCwd = input.ownsCwd ? await placeOwnedCwd(hostTmpdir, input) : null;
   if (ownedCwd !== null) modes.set(ownedCwd, PRIVATE);
   return { directories: [...modes].map(([path, mode]) => ({ path, mode })), links, ownedCwd };
@@ -58,7 +55,7 @@ export async function planScratch(input: ScratchInput): Promise<Scratch> {
 
 async function placeOwnedCwd(place: string | null, input: ScratchInput): Promise<string> {
   const parent = place ?? normalised(input.hostTmpdir);
-  const impossible = place === null && (parent === null || isKernelTree(parent) || isInBaseView(input.base, parent));
+  const impossible = place === null && (parent === null || isKernelTree(parent) || isSystem(parent, input.base));
   if (parent === null || impossible) {
     throw refusal('cwd', 'absent', `must be given while os.tmpdir() is ${input.hostTmpdir}, where the sandbox can make none`);
   }
@@ -69,16 +66,21 @@ async function placeOwnedCwd(place: string | null, input: ScratchInput): Promise
   return `${parent === '/' ? '' : parent}/ringfence-${randomBytes(6).toString('hex')}`;
 }
 
-/** The path itself, or, where it leads through the system's read-only directories, the real one if it can be mounted on. */
+/** The path itself, or, where it is a link of the system's read-only directories, what that leads to outside of them. */
 async function placeFor(given: string, base: BaseView): Promise<string | null> {
   const path = normalised(given);
   if (path === null || !isFree(path, base)) return null;
-  if (!isInBaseView(base, path)) return path;
+  if (!isSystem(path, base)) return path;
   const real = await realPathOf(path).catch(() => null);
-  if (real === null || !isFree(real, base)) return null;
-  if (!isInBaseView(base, real)) return real;
-  const info = await stat(real).catch(() => null);
-  return info?.isDirectory() === true ? real : null;
+  return real !== null && isFree(real, base) && !isSystem(real, base) ? real : null;
+}
+
+/**
+ * True inside what the base view shows of the host, as the home of a system account is: an empty directory would hide what is
+ * there, and none can be made where there is nothing.
+ */
+function isSystem(path: string, base: BaseView): boolean {
+  return base.mounts.some((mount) => isWithin(path, mount.path));
 }
 
 function normalised(path: string): string | null {

@@ -13,24 +13,28 @@ export type Verified = Pick<ReadyRecord, 'fences' | 'landlockAbi'>;
 
 const FENCES = fences;
 
-/** What the launcher has to verify for each fence. */
-const BITS: Record<Fence, readonly FenceBit[]> = {
+/** What the launcher has to verify for each fence; for the processor, for each limit of it. */
+const BITS: Record<Exclude<Fence, 'cpu'>, readonly FenceBit[]> = {
   privileges: ['privileges'],
   identity: ['identity'],
   filesystem: ['filesystem'],
   network: ['network'],
   pids: ['process-tree', 'process-limit'],
   memory: ['memory'],
-  cpu: ['cpu'],
   syscalls: ['system-calls'],
   landlock: ['landlock'],
 };
 
+function bitsOf(fence: Fence, { limits }: RunOptions): readonly FenceBit[] {
+  if (fence !== 'cpu') return BITS[fence];
+  return [...(limits.cpus === null ? [] : (['cpu'] as const)), ...(limits.cpuTimeMs === null ? [] : (['cpu-time'] as const))];
+}
+
 /** Fences that this plan has and that were not verified. In best-effort nothing is required. */
 export function missingFences(options: RunOptions, plan: Plan, verified: ReadonlySet<FenceBit>): FenceBit[] {
   if (options.isolation !== 'strict') return [];
-  return FENCES.filter((fence) => !isSecondWall(fence) && notWanted(fence, options, plan) === null && !isOnlyCpuTime(fence, options))
-    .flatMap((fence) => BITS[fence])
+  return FENCES.filter((fence) => !isSecondWall(fence) && notWanted(fence, options, plan) === null)
+    .flatMap((fence) => bitsOf(fence, options))
     .filter((bit) => !verified.has(bit));
 }
 
@@ -45,9 +49,9 @@ export function enforcementOf(options: RunOptions, plan: Plan, dropped: Dropped,
     const reason = given === undefined || shared ? notWanted(fence, options, plan) : null;
     if (reason !== null) return { status: 'disabled', by: reason };
     const mechanism = mechanismOf(fence, options, plan, verified);
-    if (isOnlyCpuTime(fence, options)) return { status: 'enforced', by: mechanism };
-    const held = BITS[fence].filter((bit) => verified.fences.has(bit));
-    if (held.length === BITS[fence].length && given === undefined) return { status: 'enforced', by: mechanism };
+    const bits = bitsOf(fence, options);
+    const held = bits.filter((bit) => verified.fences.has(bit));
+    if (held.length === bits.length && given === undefined) return { status: 'enforced', by: mechanism };
     const why = given ?? (isSecondWall(fence) ? NO_LANDLOCK : (reasonOfTree(fence, dropped) ?? 'not verified'));
     return { status: 'unavailable', by: held.length === 0 ? why : `${why}; only ${held.join(', ')}` };
   });
@@ -74,11 +78,6 @@ function notWanted(fence: Fence, options: RunOptions, plan: Plan): string | null
   }
   if (fence === 'cpu' && options.limits.cpus === null && options.limits.cpuTimeMs === null) return 'no limit asked for';
   return null;
-}
-
-/** RLIMIT_CPU and the launcher's count need no fence of the kernel's that could be missing: a stage sets them or fails. */
-function isOnlyCpuTime(fence: Fence, options: RunOptions): boolean {
-  return fence === 'cpu' && options.limits.cpus === null && options.limits.cpuTimeMs !== null;
 }
 
 /** Without it the others hold: it is for kernels that have it. */

@@ -76,7 +76,8 @@ export async function runPlanned(
 
     const ending = await launchPlanned(host, options, planned, attendant);
     if ('kind' in ending) return notStarted(planned, { outcome: 'spawn-error', ...ending });
-    if (ending.failure !== null && recent?.failed(planned) === true && attempt === 0) {
+    const { failure, outcome } = ending;
+    if (failure !== null && recent?.failed(planned) === true && outcome === 'spawn-error' && attempt === 0) {
       // What was found a moment ago may have gone since: that is no reason to concede anything.
       host.forgetFacts();
       continue;

@@ -114,6 +114,12 @@ describe('without the service', () => {
     expect(answer).toMatchObject({ ok: false, code: 'unreachable', error: 'the sandbox service cannot be reached: connection refused (ECONNREFUSED)', logs: [] });
   });
 
+  it.each([null, undefined, 'text', { code: 'ETEST' }])('survives a fetch of the caller that throws %j', async (thrown) => {
+    const fetch = () => Promise.reject(thrown);
+    const answer = await httpSandboxAdapter({ url: 'http://127.0.0.1:1', fetch }).run({ source });
+    expect(answer).toMatchObject({ ok: false, code: 'unreachable' });
+  });
+
   it('says that there was no answer in time', async () => {
     const url = await server(() => undefined);
     const answer = await httpSandboxAdapter({ url, fetchTimeoutMs: 300 }).run({ source });

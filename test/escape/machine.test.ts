@@ -68,6 +68,7 @@ attackClass({ name: "the kernel's less trodden paths", program: 'machine.c' }, [
     ['page-faults', 'Page faults cannot be handled by the guest, which makes races in the kernel easy to win'],
     ['no-randomization', 'Programs cannot be started at addresses that are known'],
     ['add-key', 'Nothing can be left in a keyring, which no namespace holds'],
+    ['lease', 'No file can be leased, which keeps whoever opens it on the host waiting'],
   ] as const).map(([name, title]) =>
     attack({ title, guest: (lab) => lab.attack(name, 'ringfence-test'), filterOnly: true, control: withoutFilter }),
   ),

@@ -78,6 +78,15 @@ describe.each(runtimes)('functions of the host, called from %s', (runtime) => {
     expect(await outputOf(run(executor, source, { bindings }))).toEqual(['bad_result', 'bad_result', 'too_large']);
   });
 
+  it('that is too long itself is rejected, and the others go on', async () => {
+    const source = `export default async () => {
+      const refused = await host.size('ä'.repeat(1024 * 1024)).catch(({ code, message }) => [code, message]);
+      return [refused, await host.size('ä'.repeat(1024 * 1024 - 100)), await host.size('x')];
+    }`;
+    const output = await outputOf(run(executor, source, { bindings: { size: (text) => (text as string).length } }));
+    expect(output).toEqual([['too_large', 'a call of size has more than 2097152 bytes'], 1024 * 1024 - 100, 1]);
+  });
+
   it('answer thousands of calls', async () => {
     let calls = 0;
     const source = `export default async () => {

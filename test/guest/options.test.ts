@@ -40,9 +40,18 @@ describe('a request', () => {
     [{ secrets: new Map([['key', 'hidden']]) }, 'secrets must be an object of strings, got a Map'],
     [{ secrets: new Headers({ key: 'hidden' }) }, 'secrets must be an object of strings, got a Headers'],
     [{ secrets: { key: 1 } }, 'secrets must be an object of strings'],
+    [{ bindings: { '': () => 1 } }, 'bindings must be functions with names of 1 to 512 characters'],
+    [{ bindings: { ['n'.repeat(513)]: () => 1 } }, 'bindings must be functions with names of 1 to 512 characters'],
     [{ bindings: new Map([['sum', () => 1]]) }, 'bindings must be an object of functions, or { url, token } as strings, got a Map'],
     [{ bindings: new (class Host { sum() { return 1; } })() }, 'bindings must be an object of functions, or { url, token } as strings, got a Host'],
   ])('whose entries lie elsewhere is refused: %o', (change, problem) => {
     expect(checkRequest({ source: '1', ...change })).toEqual({ problem });
+  });
+
+  it('that cannot be read is refused, too', () => {
+    for (const property of ['source', 'input', 'capabilities', 'secrets', 'bindings', 'signal']) {
+      const request = Object.defineProperty({ source: '1' }, property, { get: () => { throw new Error('mine'); } });
+      expect(checkRequest(request)).toEqual({ problem: 'the request cannot be read: a property of it throws' });
+    }
   });
 });

@@ -1,6 +1,8 @@
 /** The parts that need no sandbox. */
 import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
@@ -91,10 +93,10 @@ describe('a request', () => {
     };
     expect(kindOf(undefined)).toBe('none');
     expect(kindOf({})).toBe('functions');
-    expect(kindOf({ a: () => 1 })).toBe('functions');
+    expect(kindOf({ a: () => 1, ['n'.repeat(512)]: () => 2 })).toBe('functions');
     expect(kindOf({ url: () => 1, token: () => 2 })).toBe('functions');
     expect(kindOf({ url: 'http://a', token: 't' })).toBe('broker');
-    for (const bindings of [null, 1, 'x', { a: 1 }, { url: 'http://a' }, { url: 'http://a', token: 1 }]) expect(kindOf(bindings)).toMatch(/bindings must be/);
+    for (const bindings of [null, 1, 'x', { a: 1 }, { '': () => 1 }, { ['n'.repeat(513)]: () => 1 }, { url: 'http://a' }, { url: 'http://a', token: 1 }]) expect(kindOf(bindings)).toMatch(/bindings must be/);
   });
 });
 
@@ -107,6 +109,26 @@ describe('a message of a guest', () => {
     expect(guestMessage('bad\n    at Object.f (ext:core/01.js:1:2)\n    at file:///ringfence/deno.mjs:1:1')).toBe('bad');
     expect(guestMessage('x'.repeat(10_000))).toHaveLength(4000);
   });
+
+  // By patterns that backtrack each of these takes minutes, in which the event loop does nothing else.
+  it.each([' ', '\n', '\t ', '1', ' 1', ' at', 'blob:', 'data:text/javascript', ' at data', '|'])('of two million characters, all %j, is done with at once', (piece) => {
+    const text = piece.repeat(2_000_000 / piece.length);
+    expect(guestMessage(`first${text}last`)).toMatch(/^first/);
+    expect(guestMessage(text).length).toBeLessThanOrEqual(4000);
+  });
+});
+
+it('a log holds no more of a guest\'s text than it shows', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const logs = new Logs();
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let line = 0; line < 100; line++) logs.add(`log: ${line} ${Buffer.alloc(1 << 20, 'x').toString()}`);
+  collect();
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(20 << 20);
+  expect(logs.lines).toHaveLength(100);
+  expect(logs.lines[99]).toHaveLength(4000);
 });
 
 describe('the end of a sandbox that has not answered', () => {

@@ -66,6 +66,16 @@ describe.each(runtimes)('warm sandboxes of %s', (runtime) => {
     for (let n = 0; n < 3; n++) expect(await outputOf(run(executor, 'export default () => (globalThis.mark = (globalThis.mark ?? 0) + 1)'))).toBe(1);
   });
 
+  it('that share the network are not for functions after the switch was turned back', async () => {
+    onTestFinished(() => void delete process.env['SANDBOX_DISABLE_NETNS_FIREWALL']);
+    process.env['SANDBOX_DISABLE_NETNS_FIREWALL'] = '1';
+    const executor = warmExecutor(runtime, 1);
+    await until(() => waiting().length === 1);
+    delete process.env['SANDBOX_DISABLE_NETNS_FIREWALL'];
+    const answer = await run(executor, 'export default () => 1');
+    expect(answer).toMatchObject({ ok: true, enforcement: { network: { status: 'enforced' } } });
+  });
+
   it('have the fences and the limits of any other', async () => {
     const executor = warmExecutor(runtime, 1);
     await until(() => waiting().length === 1);

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 import type { BaseView } from '../../src/plan/base-view.js';
 import { readBaseView } from '../../src/plan/base-view.js';
+import type { Mount } from '../../src/plan/plan.js';
 import type { ScratchInput } from '../../src/plan/scratch.js';
 import { planScratch } from '../../src/plan/scratch.js';
 import { temporaryDirectory } from '../support/temporary.js';
@@ -19,6 +20,8 @@ async function scratchOf(change: Partial<ScratchInput> = {}) {
   const { directories, links, ownedCwd } = await planScratch(input);
   return { modes: Object.fromEntries(directories.map(({ path, mode }) => [path, mode])), links: Object.fromEntries(links), ownedCwd };
 }
+
+const bindOf = (path: string): Mount => ({ kind: 'bind', path, source: path, writable: false, idMap: 'none', mayBeMissing: false });
 
 const refused = (change: Partial<ScratchInput>) => expect(scratchOf(change)).rejects;
 
@@ -45,7 +48,7 @@ describe('planScratch', () => {
     expect(await scratchOf({ ownsCwd: false })).toMatchObject({ ownedCwd: null });
   });
 
-  it.each([undefined, '', '/', 'relative', './home', '/proc/1', '/sys', '/dev', '/etc', '/usr', '/usr/sbin', '/bin', '/nonexistent/../usr'])(
+  it.each([undefined, '', '/', 'relative', './home', '/proc/1', '/sys', '/dev', '/etc', '/usr', '/usr/sbin', '/bin', '/etc/ssl/certs/below', '/nonexistent/../usr'])(
     'makes no scratch of HOME=%s, which would hide the view or none that can be',
     async (home) => {
       const { modes, ownedCwd } = await scratchOf({ home });
@@ -64,12 +67,31 @@ describe('planScratch', () => {
     expect((await scratchOf({ hostTmpdir: '/etc' })).ownedCwd).toMatch(/^\/etc\/ringfence-/);
   });
 
-  it('follows TMPDIR through the system directories only where something can be mounted', async () => {
-    await refused({ hostTmpdir: '/usr/no-such-directory' }).toThrow(/^cwd \(absent\) must be given while os\.tmpdir\(\) is \/usr\/no-such-directory/);
-    await refused({ hostTmpdir: '/proc/1' }).toThrow(RangeError);
-    expect((await scratchOf({ hostTmpdir: '/usr/share' })).modes).toMatchObject({ '/usr/share': 0o700 });
-    expect((await scratchOf({ tmpdir: '/usr/no-such-directory' })).modes).not.toHaveProperty('/usr/no-such-directory');
+  it('follows TMPDIR through a link of the system directories to what is outside of them', async () => {
+    const target = realpathSync(temporaryDirectory());
+    const link = `${target}/system/tmp`;
+    mkdirSync(`${target}/system/real`, { recursive: true });
+    symlinkSync('../', link);
+    symlinkSync('real', `${target}/system/inner`);
+    const system = { ...base, mounts: [...base.mounts, bindOf(`${target}/system`)], binds: [...base.binds, `${target}/system`] };
+    const through = (path: string) => scratchOf({ base: system, hostTmpdir: path, tmpdir: path, ownsCwd: false });
+    // What it leads to must not hold a part of the view either.
+    expect((await through(link)).modes).not.toHaveProperty(target);
+    const outside = realpathSync(temporaryDirectory());
+    symlinkSync(outside, `${target}/system/out`);
+    expect((await through(`${target}/system/out`)).modes).toHaveProperty([outside], 0o700);
+    expect((await scratchOf({ base: system, hostTmpdir: `${target}/system/out` })).ownedCwd).toMatch(`${outside}/ringfence-`);
+    expect(Object.keys((await through(`${target}/system/inner`)).modes)).not.toContain(`${target}/system/real`);
   });
+
+  it.each(['/usr/no-such-directory', '/usr/share', '/usr/lib', '/usr/bin', '/bin', '/etc/ssl/certs/below', '/proc/1'])(
+    'makes no scratch of TMPDIR=%s, which would hide system files or cannot be made',
+    async (path) => {
+      expect(Object.keys((await scratchOf({ tmpdir: path, hostTmpdir: path, ownsCwd: false })).modes)).toEqual(['/tmp', '/dev/shm', '/home/u']);
+      await refused({ hostTmpdir: path }).toThrow(`cwd (absent) must be given while os.tmpdir() is ${path}, where the sandbox can make none`);
+      await refused({ hostTmpdir: path }).toThrow(RangeError);
+    },
+  );
 });
 
 describe('scratch and grants', () => {

@@ -48,11 +48,12 @@ describe('a host without a place for cgroups', () => {
     expect(strict.errorMessage).toContain('/no/such/cgroup');
     expect(strict.enforcement.memory.status).toBe('unavailable');
 
-    const lax = await run({ ...sh('exit 3'), isolation: 'best-effort' });
+    const lax = await run({ ...sh('exit 3'), isolation: 'best-effort', limits: { cpuTimeMs: 10_000 } });
     expect(lax).toMatchObject({ outcome: 'exit', exitCode: 3 });
     expect(lax.enforcement).toMatchObject({
       memory: { status: 'unavailable', by: 'CGROUP_OVERRIDE_INVALID' },
       pids: { status: 'unavailable', by: 'CGROUP_OVERRIDE_INVALID; only process-tree' },
+      cpu: { status: 'unavailable', by: 'CGROUP_OVERRIDE_INVALID' },
       filesystem: { status: 'enforced' },
       network: { status: 'enforced' },
     });

@@ -1,7 +1,7 @@
 import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 import { readHostFacts } from '../../src/host/facts.js';
 import { planRun } from '../../src/plan/plan-run.js';
@@ -37,6 +37,20 @@ it('a plan that serves again has a cgroup of its own, and where the host is root
   expect(second?.plan.cgroup?.name).not.toBe(first.plan.cgroup?.name);
   if (facts.uid === 0) expect(second?.plan.identity.outsideUid).not.toBe(first.plan.identity.outsideUid);
   expect(second?.encoded).not.toEqual(first.encoded);
+});
+
+it('a plan of the other state of the network switch does not serve', async () => {
+  const options = optionsFor('/bin/true');
+  const facts = await readHostFacts();
+  const recent = new RecentPlan();
+  onTestFinished(() => void delete process.env['SANDBOX_DISABLE_NETNS_FIREWALL']);
+  for (const [planned, asked] of [['1', '0'], ['0', '1']]) {
+    process.env['SANDBOX_DISABLE_NETNS_FIREWALL'] = planned;
+    recent.keep(await planRun(options, facts, new Set()));
+    expect(recent.again(options, facts)).not.toBeNull();
+    process.env['SANDBOX_DISABLE_NETNS_FIREWALL'] = asked;
+    expect(recent.again(options, facts)).toBeNull();
+  }
 });
 
 it('runs one after the other and side by side by one plan', async () => {

@@ -174,6 +174,11 @@ describe.each(architectures)('the default policy on %s', (architecture) => {
     expect(verdict(architecture, 'openat2')).toBe(unknown);
   });
 
+  it('allows all of fcntl but what keeps others waiting', () => {
+    for (const command of [0n, 1n, 4n, 16n, 38n, 1023n, 1025n, 1027n, 1030n, 1031n, 1033n, 1039n]) expect(verdict(architecture, 'fcntl', [3n, command])).toBe(ALLOW);
+    for (const lease of [1024n, 1026n, 1040n, 2048n, 0x80000400n]) expect(verdict(architecture, 'fcntl', [3n, lease])).toBe(refused);
+  });
+
   it('allows the personalities that programs ask for', () => {
     for (const persona of [0n, 8n, 0x20000n, 0x20008n, 0xffffffffn]) expect(verdict(architecture, 'personality', [persona])).toBe(ALLOW);
     for (const persona of [0x40000n, 0x400000n, 0x100000n, 1n]) expect(verdict(architecture, 'personality', [persona])).toBe(refused);

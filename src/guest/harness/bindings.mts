@@ -4,6 +4,11 @@ const { create, freeze } = Object;
 const { stringify } = JSON;
 const OwnPromise = Promise;
 const OwnError = Error;
+const encoder = new TextEncoder();
+const encode = encoder.encode.bind(encoder);
+
+/** Of one message, as the host takes it. */
+const MAX_BYTES = 2 * 1024 * 1024;
 
 export interface Reply {
   t: 'reply';
@@ -34,8 +39,10 @@ export class Calls {
     return new OwnPromise((resolve, reject) => {
       const id = this.#next++;
       const json = stringify(args);
+      const message = `{"t":"call","id":${id},"method":${stringify(method)}${json === undefined ? '' : `,"args":${json}`}}`;
+      if (isTooLong(message)) return reject(failure('too_large', `a call of ${method} has more than ${MAX_BYTES} bytes`));
       this.#pending[id] = { resolve, reject };
-      this.#send(`{"t":"call","id":${id},"method":${stringify(method)}${json === undefined ? '' : `,"args":${json}`}}`);
+      this.#send(message);
     });
   }
 
@@ -44,10 +51,19 @@ export class Calls {
     if (pending === undefined) return;
     deleteProperty(this.#pending, id);
     if (ok) return pending.resolve(value);
-    const rejection = new OwnError(error?.message ?? 'the call failed');
-    if (error !== undefined && error.code !== '') defineProperty(rejection, 'code', { value: error.code, enumerable: true });
-    pending.reject(rejection);
+    pending.reject(failure(error?.code ?? '', error?.message ?? 'the call failed'));
   }
+}
+
+function failure(code: string, message: string): Error {
+  const error = new OwnError(message);
+  if (code !== '') defineProperty(error, 'code', { value: code, enumerable: true });
+  return error;
+}
+
+function isTooLong(message: string): boolean {
+  // A UTF-16 unit is at most three bytes of UTF-8.
+  return 3 * message.length > MAX_BYTES && encode(message).length > MAX_BYTES;
 }
 
 /** Makes the globals of these bindings. */
