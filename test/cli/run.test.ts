@@ -172,6 +172,17 @@ describe('what it sees', () => {
     expect(own.stdout).toBe('made\nunseen\n');
   });
 
+  it.each(['TMPDIR', 'HOME'])('the files of the system, where %s lies among them as well', async (name) => {
+    const { stdout, stderr } = await sh(['--env', `${name}=/usr/lib`], `ls -d /usr/lib/os-release; touch "$${name}/new" || echo refused`);
+    expect({ stdout, stderr }).toEqual({ stdout: '/usr/lib/os-release\nrefused\n', stderr: expect.stringContaining('Read-only') as string });
+  });
+
+  it('an empty directory of its own only where there can be one', async () => {
+    const { exitCode, stderr } = await sh(['--no-cwd'], 'true', { env: { TMPDIR: '/usr/lib' } });
+    expect(exitCode).toBe(125);
+    expect(stderr).toBe('ringfence: --cwd (absent) must be given while os.tmpdir() is /usr/lib, where the sandbox can make none\n');
+  });
+
   it('variables that were passed, and no others', async () => {
     const env = { PASSED: 'by name', SECRET: 'not passed', OTHER: 'old' };
     const { stdout } = await cli(['run', '--env', 'PASSED', '--env', 'OTHER=new=er', '--env', 'EMPTY=', '--', 'env'], { env });
