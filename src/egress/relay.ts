@@ -8,6 +8,8 @@ export interface Gate {
   unfinished: string;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /** So many idle times may go by while bytes wait for a reader. */
 const MOST_SLOW = 8;
 
@@ -134,7 +136,7 @@ export class Relay {
     });
     from.on('end', () => {
       if (from === this.#guest && this.#held.length > 0) this.#refuse(this.#gate?.unfinished ?? '');
-      else if (!to.destroyed) to.end(() => this.#endWhenDelivered());
+      else sureEnd(from, () => !to.destroyed && to.end(() => this.#endWhenDelivered()));
     });
   }
 
@@ -188,6 +190,16 @@ export function reset(socket: Socket): void {
   if (socket.destroyed) return;
   if (socket.writableEnded && !socket.writableFinished && socket.writableLength === 0) socket.destroy();
   else socket.resetAndDestroy();
+}
+
+/**
+ * Calls back unless the end that was told is a reset: libuv takes a hangup behind the last bytes for an end. A write fails then,
+ * one that waits already or one of nothing; where our own end has gone out none can be tried.
+ */
+function sureEnd(socket: Socket, sure: () => void): void {
+  if (socket.writableLength > 0) setImmediate(sure);
+  else if (socket.writable) socket.write(NOTHING, (error) => error ?? sure());
+  else sure();
 }
 
 function closed(socket: Socket): Promise<void> {

@@ -58,6 +58,25 @@ describe('Relay', () => {
     expect((await relay.done).reason).toBe('reset by the server');
   });
 
+  it('tells a reset right behind the last bytes from an end', async () => {
+    for (const [from, to] of [['guest', 'server'], ['server', 'guest']] as const) {
+      for (const waiting of [false, true]) {
+        const [guest, guestSide] = await pair();
+        const [serverSide, server] = await pair();
+        const ends = { guest, server };
+        ends[from].pause();
+        // The reset meets bytes which the kernel had no room for, or none.
+        if (waiting) (from === 'guest' ? guestSide : serverSide).write(Buffer.alloc(32 << 20));
+        const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: 100_000 }, idleTimeoutMs: 60_000 });
+        ends[from].write(Buffer.alloc(100_000));
+        ends[from].resetAndDestroy();
+        expect((await readToEnd(ends[to])).reset).toBe(true);
+        expect((await relay.done).reason).toBe(`reset by the ${from}`);
+        ends[to].destroy();
+      }
+    }
+  });
+
   it('holds the guest to the pace of a slow server, and the other way round', async () => {
     for (const [from, to] of [['guest', 'server'], ['server', 'guest']] as const) {
       const joined = await join();
