@@ -10,7 +10,7 @@ export interface Gate {
 
 const NOTHING = Buffer.alloc(0);
 
-/** So many idle times may go by while bytes wait for a reader. */
+/** So many idle times may go by while bytes wait for a reader, before its connection is idle. */
 const MOST_SLOW = 8;
 
 /** What is left of `maxBytes`, shared by all connections of a run. */
@@ -49,8 +49,8 @@ export class Relay {
   readonly #held: Buffer[] = [];
   #gate: Gate | null;
   #guestGone = false;
-  /** Idle times that went by while bytes waited for a reader. */
-  #slow = 0;
+  /** Idle times that went by since a byte moved. */
+  #idleTimes = 0;
   #reason: string | null = null;
   #refused = false;
   #bytesSent = 0;
@@ -106,12 +106,13 @@ export class Relay {
    * short ends with a reset.
    */
   #onIdle(): void {
+    this.#idleTimes += 1;
     const waiting = this.#guest.writableLength + this.#server.writableLength > 0;
-    if (waiting && ++this.#slow < MOST_SLOW) {
+    if (waiting && this.#idleTimes < MOST_SLOW) {
       this.#idle.refresh();
       return;
     }
-    this.#reason ??= `idle for ${this.#options.idleTimeoutMs * (this.#slow + 1)} ms`;
+    this.#reason ??= `idle for ${this.#options.idleTimeoutMs * this.#idleTimes} ms`;
     for (const side of [this.#guest, this.#server]) {
       if (side.writableFinished) side.destroy();
       else reset(side);
@@ -120,7 +121,7 @@ export class Relay {
 
   /** A byte has moved. */
   #moved(): void {
-    this.#slow = 0;
+    this.#idleTimes = 0;
     this.#idle.refresh();
   }
 

@@ -147,6 +147,16 @@ describe('Relay', () => {
     expect(await relay.done).toMatchObject({ reason: `idle for ${idleTimeoutMs} ms`, refused: false });
   });
 
+  it('waits longer for a reader that has bytes to take, and says how long it was', async () => {
+    const idleTimeoutMs = 50;
+    const { relay, guest, server } = await join({ idleTimeoutMs });
+    server.pause();
+    guest.write(Buffer.alloc(32 << 20)); // more than the kernel holds
+    expect(await relay.done).toMatchObject({ reason: `idle for ${8 * idleTimeoutMs} ms` });
+    server.destroy();
+    guest.destroy();
+  });
+
   it('leaves to the kernel what a slow reader has not taken yet of a stream that is over', async () => {
     const { relay, guest, server } = await join({ idleTimeoutMs: patience(200) });
     const total = 200_000; // less than the kernel holds
