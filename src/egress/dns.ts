@@ -43,11 +43,13 @@ export function answer(query: Buffer, lookup: Lookup, transport: 'udp' | 'tcp'):
   return {
     reply: truncated ? build(query, packet, question, [], rcode, TRUNCATED_RESPONSE) : reply,
     ...(refused && { refused: { name: question.name, type: question.type } }),
+    ...(question.class !== 'IN' && { malformed: { name, reason: `DNS query of class ${question.class}: only IN is answered` } }),
   };
 }
 
 function decide(question: Question, lookup: Lookup): { answers: Answer[]; rcode: number; refused: boolean } {
-  const found = question.class === 'IN' ? lookup(question.name) : 'refused';
+  if (question.class !== 'IN') return { answers: [], rcode: RCODE.noSuchName, refused: false };
+  const found = lookup(question.name);
   if (found === 'refused') return { answers: [], rcode: RCODE.noSuchName, refused: true };
   if (found === 'full') return { answers: [], rcode: RCODE.failed, refused: false };
   const wanted = ['A', 'ANY'].includes(question.type);

@@ -46,9 +46,12 @@ describe('answer', () => {
     expect(refused).toEqual({ name, type });
   });
 
-  it('refuses other classes than IN', () => {
-    const { packet } = ask(query('example.com', 'TXT', { questions: [{ name: 'example.com', type: 'TXT', class: 'CH' }] }));
-    expect(packet.rcode).toBe('NXDOMAIN');
+  it('refuses other classes than IN, and says that it is for the class', () => {
+    for (const name of ['example.com', 'version.bind']) {
+      const { packet, ...told } = ask(query(name, 'TXT', { questions: [{ name, type: 'TXT', class: 'CH' }] }));
+      expect(packet.rcode).toBe('NXDOMAIN');
+      expect(told).toEqual({ malformed: { name, reason: 'DNS query of class CH: only IN is answered' } });
+    }
   });
 
   it('fails cleanly when no address is left', () => {
