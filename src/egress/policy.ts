@@ -75,7 +75,7 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 export function compilePolicy(options: EgressOptions, own: ReadonlySet<string> = new Set()): Policy {
   if (!isPlainObject(options)) throw wrongType('network', 'must be { allow: [...] }', options);
   refuseUnknown('network', options, allowlistFields);
-  const open = list(options.allowPrivate ?? [], 'network.allowPrivate', 'an array of ranges').map((text, index) => {
+  const open = list(options.allowPrivate === undefined ? [] : options.allowPrivate, 'network.allowPrivate', 'an array of ranges').map((text, index) => {
     const where = `network.allowPrivate[${index}]`;
     if (typeof text !== 'string') throw wrongType(where, 'must be a string', text);
     return named(`${where} (${quotedHost(text)})`, () => parseRange(text));

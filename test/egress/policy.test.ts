@@ -116,6 +116,7 @@ describe('compilePolicy refuses', () => {
     ['a range that is none', { allow: [], allowPrivate: ['10.0.0.0/8', '10.1'] }, TypeError, 'network.allowPrivate[1] ("10.1") must be a range like "10.20.0.0/16" or "fd12:3456::/48"; a single address ends in /32 or /128'],
     ['a range that is no text', { allow: [], allowPrivate: [10] }, TypeError, 'network.allowPrivate[0] must be a string, got 10'],
     ['too wide a range', { allow: [], allowPrivate: ['::/0'] }, RangeError, 'network.allowPrivate[0] ("::/0") is wider than /7'],
+    ['null for the ranges', { allow: [], allowPrivate: null }, TypeError, 'network.allowPrivate must be an array of ranges, got null'],
     ['ranges that are no list', { allow: [], allowPrivate: '10.0.0.0/8' }, TypeError, 'network.allowPrivate must be an array of ranges, got "10.0.0.0/8"'],
     ['pins that are a list', { allow: [], hosts: [] }, TypeError, 'network.hosts must be an object of addresses by name, got an array'],
     ['pins that are a Map', { allow: ['a.test'], hosts: new Map([['a.test', '8.8.8.8']]) }, TypeError, 'network.hosts must be an object of addresses by name, got a Map'],
