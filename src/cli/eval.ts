@@ -8,6 +8,7 @@ import { exitCodeByError, exitCodeOfAnswer } from '../errors.js';
 import type { GuestAnswer } from '../index.js';
 import { Cancellation, signalExitCode } from './cancellation.js';
 import type { CliCommand } from './command.js';
+import { inEvalFlags } from './flag-names.js';
 import { Output } from './output.js';
 import { assignments, flag, hostText, repeatable } from './run-flags.js';
 import { UsageError } from './usage-error.js';
@@ -108,7 +109,8 @@ async function evaluate(file: string | undefined, flags: EvalFlags): Promise<num
 }
 
 function lastWords({ code = '', error = '' }: GuestAnswer, { runtime }: EvalFlags): string {
-  const text = printable(error);
+  // A refusal is the library's own text; any other may be the guest's.
+  const text = printable(code === 'egress-blocked' || code === 'invalid-request' ? inEvalFlags(error) : error);
   if (!Object.hasOwn(exitCodeByError, code)) return text;
   return runtime === 'deno' ? `${text}; for this: install Deno, let DENO_BIN name its program, or type --runtime node` : text;
 }

@@ -53,7 +53,7 @@ export const runCommand: CliCommand = {
 async function run([command, ...args]: string[], flags: RunFlags): Promise<number> {
   if (command === undefined) throw new UsageError('no command to run: type it after "--", for example: ringfence run -- node script.js');
   if (flags.grace !== undefined && flags.grace >= flags.timeout) {
-    throw new UsageError('--grace must be shorter than --timeout: it is the last part of it');
+    throw new UsageError('--grace must be shorter than --timeout: it comes on top, and no run may last twice as long as its timeout');
   }
   const options = optionsOf(flags, command, args, currentDirectory(process.env['PWD']));
   return flags.json === true ? runToJson(options, flags) : runLive(options, flags);

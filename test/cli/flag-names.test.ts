@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { expect, it } from 'vitest';
 
-import { flagByField, inFlags } from '../../src/cli/flag-names.js';
+import { flagByField, inEvalFlags, inFlags } from '../../src/cli/flag-names.js';
 import { defineRunFlags } from '../../src/cli/run-flags.js';
 import { optionsOf } from '../../src/cli/run-options.js';
 import type { RunFlags } from '../../src/cli/run-flags.js';
@@ -91,4 +91,8 @@ it('messages of the library name flags', () => {
   expect(inFlags('filesystem.read[0] (/nowhere) must exist')).toBe('--read (/nowhere) must exist');
   expect(inFlags('cwd (/nowhere) must exist')).toBe('--cwd (/nowhere) must exist');
   expect(inFlags('lower limits.openFiles or limits.fileSizeMb')).toBe('lower --open-files or --file-size');
+  expect(inFlags('name them, or use network: "host"')).toBe('name them, or use --network host');
+  expect(inFlags('maxStdoutBytes must be at most 5 unless keepOutput is false, got 6')).toBe('--max-stdout must be at most 5 with --json, got 6');
+  expect(inFlags('filesystem.write[0] (/tmp) must not contain os.tmpdir() (/tmp) unless cwd is given')).toBe('--write (/tmp) must not contain os.tmpdir() (/tmp) with --no-cwd');
+  expect(inEvalFlags('capabilities.import must be empty')).toBe('--import must be empty');
 });

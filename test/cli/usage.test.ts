@@ -1,8 +1,10 @@
+import { tmpdir } from 'node:os';
+
 import { beforeEach, describe, expect, it } from 'vitest';
 
 import { whereAmI } from '../support/lane.js';
 import { belongsHere } from '../support/skip.js';
-import { cli, shell } from './cli.js';
+import { cli, MAIN, shell } from './cli.js';
 
 // Nothing of this depends on the kernel, and each takes a second there.
 beforeEach((context) => belongsHere(context, !whereAmI().uml, 'outside of User-Mode Linux'));
@@ -19,7 +21,11 @@ describe('what was typed wrongly is 125, and the message says what to type', () 
     ['a command without run', ['node', "it's.js"], /no command "node".*type: ringfence run -- node 'it'\\''s\.js'/],
     ['another network', ['run', '--network', 'some', '--', 'true'], /--network.*none, host/],
     ['a variable that is not set', ['run', '--env', 'NOT_SET_ANYWHERE', '--', 'true'], /type --env NOT_SET_ANYWHERE=VALUE/],
-    ['a grace that is too long', ['run', '--grace', '5s', '--timeout', '1s', '--', 'true'], /--grace must be shorter than --timeout/],
+    ['a grace that is too long', ['run', '--grace', '5s', '--timeout', '1s', '--', 'true'], /--grace must be shorter than --timeout: it comes on top/],
+    ['every host', ['run', '--allow', '*', '--', 'true'], /--allow \("\*"\) would allow every host; name them, or use --network host\n/],
+    ['every host, to a function', ['eval', '--runtime', 'node', '--net', '*', MAIN], /would allow every host; name them\n/],
+    ['more output than one document holds', ['run', '--json', '--max-stdout', '1G', '--', 'true'], /--max-stdout must be at most \d+ with --json/],
+    ['an empty directory inside of what is granted', ['run', '--no-cwd', '--write', tmpdir(), '--', 'true'], /--write \(.*\) must not contain os\.tmpdir\(\) \(.*\) with --no-cwd\n/],
     ['no time at all', ['run', '--timeout', '0', '--', 'true'], /--timeout must be a positive/],
     ['a path that is not there', ['run', '--read', '/no/such/path', '--', 'true'], /--read \(\/no\/such\/path\) must exist/],
     ['a directory that is not there', ['run', '--cwd', '/no/such/path', '--', 'true'], /--cwd \(\/no\/such\/path\) must exist/],
