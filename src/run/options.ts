@@ -29,7 +29,8 @@ export interface SandboxOptions {
   gracePeriodMs?: number | undefined;
   /**
    * What the guest reads from its standard input. Absent: end of file at once. A Readable is destroyed with the run; one that
-   * fails is an end of file where it failed.
+   * fails is an end of file where it failed. The bytes of a Uint8Array are not copied: leave them as they are until the run
+   * is over.
    */
   stdin?: string | Uint8Array | Readable | undefined;
   /** Bytes of standard output to keep; one more ends the run as `overflow-stdout`. Default: 8 MiB. */
