@@ -1,5 +1,6 @@
 import type { Connection } from '../run/result.js';
-import { compilePolicy } from './policy.js';
+import { allowedName, allowsLiteral, compilePolicy, ruleForName } from './policy.js';
+import type { EgressOptions, Policy } from './policy.js';
 
 const MOST_LINES = 10;
 /** What the log says of an allowed attempt that nobody answered: the failure of a call, or the time that it took. */
@@ -27,28 +28,38 @@ function describe({ host, port, address, verdict, reason }: Connection, own: Rea
   const shown = host.includes(':') ? `[${host}]` : host;
   const target = port === 0 ? shown : `${shown}:${port}`;
   if (verdict === 'allowed') return `could not connect to ${target}: ${reason}`;
-  const flags = flagsFor({ target, address, reason }, own);
+  const flags = flagsFor({ host, port, target, address, reason }, own);
   return `refused ${target}: ${reason}${flags === null ? '' : `; to allow it: ${flags}`}`;
 }
 
 /** Nobody is talked into opening anything else: loopback, link-local and metadata addresses are the host's and the cloud's own. */
 const PRIVATE = / may not be reached: (private|unique local)$/;
 
-/** Null where no flag would help: never one that the command line would then refuse. */
-function flagsFor({ target, address, reason }: Pick<Connection, 'address' | 'reason'> & { target: string }, own: ReadonlySet<string>): string | null {
+type Refused = Pick<Connection, 'host' | 'port' | 'address' | 'reason'> & { target: string };
+
+/** Null where no flag would help: never one that the command line would then refuse, or that lets in more than was asked for. */
+function flagsFor({ host, port, target, address, reason }: Refused, own: ReadonlySet<string>): string | null {
   if (address !== null && own.has(address)) return null;
-  const open = address === null ? '' : `--allow-private ${address}/${address.includes(':') ? 128 : 32}`;
-  if (PRIVATE.test(reason)) return open;
+  const range = address === null ? null : `${address}/${address.includes(':') ? 128 : 32}`;
+  if (PRIVATE.test(reason)) return range === null ? null : `--allow-private ${range}`;
   if (!reason.endsWith('not in the allowlist')) return null;
-  const problem = problemOf(target);
-  if (problem === null) return `--allow ${target}`;
-  return PRIVATE.test(problem) ? `--allow ${target} ${open}` : null;
+  const judged = judge({ allow: [target] });
+  if (typeof judged !== 'string') return lets(judged, host, port) ? `--allow ${target}` : null;
+  if (range === null || !PRIVATE.test(judged)) return null;
+  const opened = judge({ allow: [target], allowPrivate: [range] });
+  return typeof opened !== 'string' && lets(opened, host, port) ? `--allow ${target} --allow-private ${range}` : null;
 }
 
-function problemOf(entry: string): string | null {
+/** What the host was asked for is the guest's own wording: a star in it, or an address for a name, would be no entry for itself. */
+function lets(policy: Policy, host: string, port: number): boolean {
+  if (port === 0) return allowedName(policy, host) !== null;
+  return allowsLiteral(policy, host, port) || ruleForName(policy, host, port) !== null;
+}
+
+/** What is wrong with the options, where they are refused. */
+function judge(options: EgressOptions): Policy | string {
   try {
-    compilePolicy({ allow: [entry] });
-    return null;
+    return compilePolicy(options);
   } catch (error) {
     // A TypeError or RangeError: that is the question.
     return (error as Error).message;

@@ -71,6 +71,14 @@ describe('failedSummary', () => {
     expect(proposals).toEqual(['--allow 10.2.3.4:5432 --allow-private 10.2.3.4/32', null, null, null, '--allow-private 10.2.3.4/32', null, null, null, null]);
   });
 
+  it('proposes nothing for a look-up of what is no name, and no wildcard of the guest\'s wording', () => {
+    const hosts = ['10.0.0.1', '8.8.8.8', '2606:4700::1', '*.evil.com', '*', '*.com', 'evil.com:8443', '10.0.0.0/8', 'evil.com,other.com', '-x.com', 'a b.com', '127.1', ''];
+    for (const host of hosts) expect(failedSummary([attempt(host, 0, 'not in the allowlist')]).join()).not.toContain('to allow it');
+    expect(failedSummary([attempt('10.0.0.1', 443, '10.0.0.1 may not be reached: private')]).join()).not.toContain('to allow it');
+    expect(failedSummary([{ ...attempt('8.8.8.8', 0, 'not in the allowlist'), address: '8.8.8.8' }]).join()).not.toContain('to allow it');
+    expect(failedSummary([attempt('Evil.com.', 0, 'not in the allowlist')]).join()).toContain('to allow it: --allow Evil.com.');
+  });
+
   it('ends after ten lines', () => {
     const lines = failedSummary(Array.from({ length: 25 }, (_, index) => attempt(`n${index}.test`, 0, 'not in the allowlist')));
     expect(lines.length).toBe(11);
