@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
-import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 
 import type { Connection } from '../run/result.js';
 import { Attempt, dialledAddress } from './attempt.js';
@@ -19,6 +19,8 @@ import type { Opener } from './packet.js';
 import { allowedName } from './policy.js';
 import type { Policy } from './policy.js';
 import { dnsResolver } from './resolve.js';
+import { Told } from './told.js';
+import { within } from './within.js';
 
 /** The sockets inside the sandbox's network namespace. The gateway owns the descriptors from the call on. */
 export interface GatewaySockets {
@@ -31,7 +33,7 @@ export interface GatewaySockets {
 export interface GatewayOptions {
   policy: Policy;
   sockets: GatewaySockets;
-  /** Gets what `policy.onConnection` throws: the caller's own error, which must not end up in a socket's event. */
+  /** Gets what `policy.onConnection` throws or its promise is rejected with, up to the end of `close`: the caller's own error. */
   onThrow: (error: unknown) => void;
   /** What only the kernel knows of the sockets. Asked once, before they are closed. */
   kernel?: {
@@ -47,6 +49,8 @@ export interface GatewayOptions {
 // What a guest that is gone has sent is still delivered, but no result waits longer for it.
 const DRAIN_MS = 1000;
 const QUIET_MS = 1000;
+// What the caller does with the log may still fail, but no result waits longer for it either.
+const CALLER_MS = 2000;
 const RUN_ENDED = 'the run ended';
 
 // Each asks the host's resolver twice and takes a port of the host, which TCP keeps for a minute after the end: a guest that
@@ -60,6 +64,7 @@ const BACKLOG = 1024;
 /** The host's side of an allowlisted network: the guest's only way out. */
 export class Gateway {
   readonly #context: EgressContext;
+  readonly #told: Told;
   readonly #lookups = new Lookups();
   readonly #attempts = new Set<Attempt>();
   /** Told when the guest is gone, before anything is closed. */
@@ -74,16 +79,10 @@ export class Gateway {
   private constructor(options: GatewayOptions) {
     const { policy, replace, onThrow, kernel } = options;
     this.#kernel = kernel ?? null;
+    this.#told = new Told((connection) => policy.onConnection?.(connection), onThrow);
     this.#context = {
       policy,
-      log: new ConnectionLog((connection) => {
-        try {
-          // A promise is not waited for, but a rejection of it must not end the host either.
-          Promise.resolve(policy.onConnection?.(connection)).catch(onThrow);
-        } catch (error) {
-          onThrow(error);
-        }
-      }),
+      log: new ConnectionLog((connection) => this.#told.tell(connection)),
       budget: { left: policy.limits.maxBytes },
       pace: new Pace(CONNECTIONS_PER_SECOND, undefined, CONNECTIONS_AT_ONCE),
       names: replace?.names ?? new NameTable(),
@@ -134,7 +133,8 @@ export class Gateway {
 
   /**
    * Ends everything, once the guest is gone: bytes that it has sent are delivered for `drainMs` at most, then connections are
-   * reset. Afterwards no socket, timer or query of the run is left and the log is complete. Idempotent; never rejects.
+   * reset. Afterwards no socket, timer or query of the run is left and the log is complete. Promises of `onConnection` that are
+   * open then are waited for, two seconds at most. Idempotent; never rejects.
    */
   close(drainMs = DRAIN_MS): Promise<void> {
     this.#closing ??= this.#close(drainMs);
@@ -157,12 +157,11 @@ export class Gateway {
     }
     const closed = Promise.all(this.#closers.map((close) => close()));
     for (const attempt of this.#attempts) attempt.guestGone();
-    const timeUp = new AbortController();
     const all = () => Promise.all([...this.#attempts].map((attempt) => attempt.done));
-    await Promise.race([all(), sleep(drainMs, undefined, { signal: timeUp.signal }).catch(() => {})]);
-    timeUp.abort();
+    await within(drainMs, all());
     for (const attempt of this.#attempts) attempt.stop(RUN_ENDED);
     await Promise.all([closed, all()]);
+    await this.#told.settled(CALLER_MS);
   }
 
   async #listen(port: number, endpoint: Endpoint): Promise<void> {

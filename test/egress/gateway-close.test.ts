@@ -72,6 +72,39 @@ describe('Gateway.close', () => {
     expect(performance.now() - started).toBeLessThan(3000);
     expect(gateway.connections).toMatchObject([{ reason: 'the run ended' }]);
   });
+
+  it('waits for the promises of onConnection, and hands over what they are rejected with', async () => {
+    const port = await echo();
+    let settled = 0;
+    const onConnection = async () => {
+      await sleep(200);
+      settled += 1;
+      throw new Error('mine');
+    };
+    const { gateway, dial, thrown } = await start({ options: { allow: [`api.test:${port}`], onConnection }, dns: local, dialled: { 'api.test': [port] } });
+    const guest = dial('api.test', port);
+    guest.end('x');
+    await drain(guest);
+    const open = dial('api.test', port);
+    open.write('x');
+    await once(open, 'data');
+    await gateway.close(0);
+    expect(settled).toBe(2);
+    expect(thrown).toEqual([new Error('mine'), new Error('mine')]);
+  });
+
+  it('waits for no promise of onConnection for ever', async () => {
+    const port = await echo();
+    const { gateway, dial } = await start({ options: { allow: [`api.test:${port}`], onConnection: () => new Promise(() => {}) }, dns: local, dialled: { 'api.test': [port] } });
+    const guest = dial('api.test', port);
+    guest.end('x');
+    await drain(guest);
+    const started = performance.now();
+    await gateway.close();
+    const waited = performance.now() - started;
+    expect(waited).toBeGreaterThan(1900);
+    expect(waited).toBeLessThan(10_000);
+  });
 });
 
 describe('Gateway.open', () => {

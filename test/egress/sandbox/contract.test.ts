@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 
 import { runSandboxed } from '../../../src/index.js';
@@ -91,6 +92,11 @@ describe('onConnection', { timeout: patience(60_000) }, () => {
   });
 
   it.each(throwing)('that %s at the very end is heard, too', async (_, onConnection) => {
+    await expect(run({ allow: ['api.test'], onConnection }, 'getent hosts evil.test')).rejects.toBe(mine);
+  });
+
+  it('whose promise is rejected after the end rejects the run all the same', async () => {
+    const onConnection = () => sleep(500).then(() => { throw mine; });
     await expect(run({ allow: ['api.test'], onConnection }, 'getent hosts evil.test')).rejects.toBe(mine);
   });
 });
