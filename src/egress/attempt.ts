@@ -56,6 +56,8 @@ export class Attempt {
   readonly #at = Date.now();
   readonly #ending = new AbortController();
   #relay: Relay | null = null;
+  /** Where it was to be connected to, once that was checked. */
+  #checked: readonly string[] = [];
   #guestGone = false;
 
   /** `guest` is paused and was accepted on the listener for `port`. */
@@ -130,8 +132,8 @@ export class Attempt {
     const { connectTimeoutMs } = this.#context.policy.limits;
     const timer = setTimeout(() => this.#ending.abort(new Error(`not connected within ${connectTimeoutMs} ms`)), connectTimeoutMs);
     try {
-      const addresses = await this.#checkedAddresses(target);
-      const server = await this.#context.dial(addresses, this.#port, this.#ending.signal);
+      this.#checked = await this.#checkedAddresses(target);
+      const server = await this.#context.dial(this.#checked, this.#port, this.#ending.signal);
       this.#refuseOwn(server);
       return server;
     } finally {
@@ -180,8 +182,10 @@ export class Attempt {
       log.refuse({ at: this.#at, host, port: this.#port, address: error.address, reason: error.message });
       return;
     }
-    // The rules let it through, but there was nobody to talk to.
-    log.add({ at: this.#at, host, port: this.#port, address: (error as { address?: string }).address ?? null, verdict: 'allowed', reason: error.message, bytesSent: 0, bytesReceived: 0, durationMs: Date.now() - this.#at });
+    // The rules let it through, but there was nobody to talk to. The time that ran out is no one address's, unless there is one only.
+    const [only = null, ...others] = this.#checked;
+    const address = (error as { address?: string }).address ?? (others.length === 0 ? only : null);
+    log.add({ at: this.#at, host, port: this.#port, address, verdict: 'allowed', reason: error.message, bytesSent: 0, bytesReceived: 0, durationMs: Date.now() - this.#at });
   }
 }
 

@@ -1,14 +1,13 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { connect } from 'node:net';
-import type { Server, Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { Server } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { dial } from '../../src/egress/dial.js';
 import { needs } from '../support/skip.js';
 import { compileSources } from './support/compiled.js';
 import { serve } from './support/gateway-fixture.js';
+import { startSilent } from './support/silent.js';
 import { missingNamespaces } from './support/tools.js';
 
 const servers: Server[] = [];
@@ -26,26 +25,6 @@ async function start(host: string): Promise<{ port: number; connections: () => n
   }, host);
   servers.push(server);
   return { port, connections: () => connections };
-}
-
-/** A listener whose accept queue is full, so that the kernel drops further SYNs: a host that does not answer. */
-async function startSilent(port: number, host: string): Promise<void> {
-  const program = `require('node:net').createServer().listen({ port: ${port}, host: '${host}', backlog: 1 }, () => {
-    require('node:fs').writeSync(1, 'listening');
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
-  })`;
-  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const fillers: Socket[] = [];
-  onTestFinished(() => {
-    for (const filler of fillers) filler.destroy();
-    child.kill('SIGKILL');
-  });
-  await once(child.stdout, 'data');
-  for (let connected = true; connected; ) {
-    const filler = connect({ host, port });
-    fillers.push(filler);
-    connected = await Promise.race([once(filler, 'connect').then(() => true), sleep(500, false)]);
-  }
 }
 
 const never = new AbortController().signal;

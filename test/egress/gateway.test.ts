@@ -8,6 +8,7 @@ import type { Connection } from '../../src/run/result.js';
 import { belongsHere } from '../support/skip.js';
 import { zone } from './support/dns-fixture.js';
 import { drain, freePort, serve } from './support/gateway-fixture.js';
+import { startSilent } from './support/silent.js';
 import { echo, start, startServer } from './support/teardown.js';
 
 const local = zone({ 'api.test': ['127.0.0.1'], 'other.test': ['127.0.0.1'] });
@@ -211,6 +212,23 @@ describe('Gateway limits', () => {
     const { gateway, dial } = await start({ options: { allow: [`api.test:${port}`], idleTimeoutMs: 100 }, dns: local, dialled: { 'api.test': [port] } });
     expect((await drain(dial('api.test', port))).error).toBe('ECONNRESET');
     await expect.poll(() => gateway.connections).toMatchObject([{ verdict: 'allowed', reason: 'idle for 100 ms' }]);
+  });
+
+  it('names the address that did not answer in time, if there was one only', async () => {
+    const port = await freePort();
+    await startSilent(port, '127.78.0.1');
+    await startSilent(port, '127.78.0.2');
+    const { gateway, dial } = await start({
+      options: { allow: [`one.test:${port}`, `two.test:${port}`], connectTimeoutMs: 100 },
+      dns: zone({ 'one.test': ['127.78.0.1'], 'two.test': ['127.78.0.1', '127.78.0.2'] }),
+      dialled: { 'one.test': [port], 'two.test': [port] },
+    });
+    for (const name of ['one.test', 'two.test']) expect((await drain(dial(name, port))).error).toBe('ECONNRESET');
+    await gateway.close();
+    expect(gateway.connections).toMatchObject([
+      { host: 'one.test', address: '127.78.0.1', verdict: 'allowed', reason: 'not connected within 100 ms' },
+      { host: 'two.test', address: null, verdict: 'allowed', reason: 'not connected within 100 ms' },
+    ]);
   });
 
   it('gives up when resolving takes longer than connectTimeoutMs', async () => {
