@@ -10,7 +10,7 @@ import type { Pace } from './pace.js';
 import { allowsLiteral, ruleForName } from './policy.js';
 import type { Policy } from './policy.js';
 import { Relay, reset } from './relay.js';
-import type { ByteBudget } from './relay.js';
+import type { ByteBudget, RunState } from './relay.js';
 import type { Resolve } from './resolve.js';
 import { sniGate } from './sni-gate.js';
 
@@ -20,6 +20,7 @@ export interface EgressContext {
   names: NameTable;
   log: ConnectionLog;
   budget: ByteBudget;
+  run: RunState;
   /** Of what is resolved and connected for the guest. */
   pace: Pace;
   resolve: Resolve;
@@ -168,9 +169,9 @@ export class Attempt {
   }
 
   #join(server: Socket, target: Target): Relay['done'] {
-    const { budget, policy } = this.#context;
+    const { budget, run, policy } = this.#context;
     const gate = target.checkSni ? sniGate(target.host) : null;
-    this.#relay = new Relay(this.#guest, server, { gate, budget, idleTimeoutMs: policy.limits.idleTimeoutMs });
+    this.#relay = new Relay(this.#guest, server, { gate, budget, run, idleTimeoutMs: policy.limits.idleTimeoutMs });
     if (this.#guestGone) this.#relay.guestGone();
     if (this.#ending.signal.aborted) this.#relay.stop((this.#ending.signal.reason as Error).message);
     return this.#relay.done;

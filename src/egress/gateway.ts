@@ -18,6 +18,7 @@ import { Pace } from './pace.js';
 import type { Opener } from './packet.js';
 import { allowedName } from './policy.js';
 import type { Policy } from './policy.js';
+import { RUN_ENDED } from './relay.js';
 import { dnsResolver } from './resolve.js';
 import { Told } from './told.js';
 import { within } from './within.js';
@@ -51,7 +52,6 @@ const DRAIN_MS = 1000;
 const QUIET_MS = 1000;
 // What the caller does with the log may still fail, but no result waits longer for it either.
 const CALLER_MS = 2000;
-const RUN_ENDED = 'the run ended';
 
 // Each asks the host's resolver twice and takes a port of the host, which TCP keeps for a minute after the end: a guest that
 // does nothing else would use up both for everybody on the machine. What is more waits for its turn.
@@ -84,6 +84,7 @@ export class Gateway {
       policy,
       log: new ConnectionLog((connection) => this.#told.tell(connection)),
       budget: { left: policy.limits.maxBytes },
+      run: { ending: false },
       pace: new Pace(CONNECTIONS_PER_SECOND, undefined, CONNECTIONS_AT_ONCE),
       names: replace?.names ?? new NameTable(),
       resolve: replace?.resolve ?? dnsResolver(),
@@ -129,6 +130,11 @@ export class Gateway {
   /** For the log: a datagram like one that was refused before. */
   repeated(): void {
     this.#context.log.omit(1);
+  }
+
+  /** For the log: the guest is about to be killed, and with it its connections. `close` follows. */
+  runEnding(): void {
+    this.#context.run.ending = true;
   }
 
   /**

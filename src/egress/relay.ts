@@ -18,10 +18,19 @@ export interface ByteBudget {
   left: number;
 }
 
+/** Of the run that connections belong to, shared by all of them. */
+export interface RunState {
+  /** Ended from outside: what the guest's sockets do from now on, its killed processes' kernel does. */
+  ending: boolean;
+}
+
+export const RUN_ENDED = 'the run ended';
+
 export interface RelayOptions {
   /** Null: the guest's bytes go on as they come. */
   gate: Gate | null;
   budget: ByteBudget;
+  run: RunState;
   idleTimeoutMs: number;
 }
 
@@ -73,7 +82,7 @@ export class Relay {
     guest.resume();
     server.resume();
     // Its events are over, so that nothing would end the other one.
-    if (guest.destroyed || server.destroyed) this.stop('closed before it began');
+    if (guest.destroyed || server.destroyed) this.stop(guest.destroyed && options.run.ending ? RUN_ENDED : 'closed before it began');
   }
 
   /** Ends both sides with a reset. The first reason is kept. */
@@ -91,7 +100,7 @@ export class Relay {
 
   #watch(from: Socket, to: Socket, who: string): void {
     from.on('error', (error: NodeJS.ErrnoException) => {
-      this.#reason ??= error.code === 'ECONNRESET' || error.code === 'EPIPE' ? `reset by ${who}` : `${error.code ?? error.message} at ${who}`;
+      this.#reason ??= from === this.#guest && this.#options.run.ending ? RUN_ENDED : failure(error, who);
       reset(to);
     });
     from.on('close', () => {
@@ -191,6 +200,10 @@ export function reset(socket: Socket): void {
   if (socket.destroyed) return;
   if (socket.writableEnded && !socket.writableFinished && socket.writableLength === 0) socket.destroy();
   else socket.resetAndDestroy();
+}
+
+function failure({ code, message }: NodeJS.ErrnoException, who: string): string {
+  return code === 'ECONNRESET' || code === 'EPIPE' ? `reset by ${who}` : `${code ?? message} at ${who}`;
 }
 
 /**

@@ -27,6 +27,8 @@ export interface EgressLog {
 }
 
 export interface SandboxGateway {
+  /** The guest is about to be killed: that its connections end then is none of its own doing, and the log says so. */
+  runEnding(): void;
   /** Nothing runs in the sandbox any more: no packet is to come. The sooner this is said, the sooner the kernel is done. */
   guestGone(): void;
   /** Ends everything, once the guest is gone; what it has sent is still delivered, for `drainMs` at most. Never rejects. */
@@ -61,6 +63,7 @@ export async function serveSandbox(sockets: SandboxSockets, { policy, native, on
     return dropped;
   };
   return {
+    runEnding: () => gateway.runEnding(),
     guestGone: () => void unwatch(),
     async close(drainMs) {
       // First, as nothing can be added once the gateway's log is handed over.

@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { connect } from 'node:net';
 import type { Server } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 
@@ -104,6 +105,26 @@ describe('Gateway.close', () => {
     const waited = performance.now() - started;
     expect(waited).toBeGreaterThan(1900);
     expect(waited).toBeLessThan(10_000);
+  });
+
+  it('takes resets of a guest that is being killed for the end of the run, and a server\'s for its own', async () => {
+    const port = await startServer((socket) => {
+      socket.on('data', (text) => (String(text) === 'bye' ? socket.resetAndDestroy() : socket.write('hello')));
+    });
+    const { gateway, dial } = await start({ options: { allow: [`api.test:${port}`] }, dns: local, dialled: { 'api.test': [port] } });
+    const reason = async (end: (guest: Socket) => void) => {
+      const guest = dial('api.test', port);
+      guest.write('x');
+      await once(guest, 'data');
+      const before = gateway.connections.length;
+      end(guest);
+      await expect.poll(() => gateway.connections.length).toBe(before + 1);
+      return gateway.connections.at(-1)?.reason;
+    };
+    expect(await reason((guest) => guest.resetAndDestroy())).toBe('reset by the guest');
+    gateway.runEnding();
+    expect(await reason((guest) => guest.resetAndDestroy())).toBe('the run ended');
+    expect(await reason((guest) => guest.write('bye'))).toBe('reset by the server');
   });
 });
 

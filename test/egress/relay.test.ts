@@ -67,7 +67,7 @@ describe('Relay', () => {
         ends[from].pause();
         // The reset meets bytes which the kernel had no room for, or none.
         if (waiting) (from === 'guest' ? guestSide : serverSide).write(Buffer.alloc(32 << 20));
-        const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: 100_000 }, idleTimeoutMs: 60_000 });
+        const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: 100_000 }, run: { ending: false }, idleTimeoutMs: 60_000 });
         ends[from].write(Buffer.alloc(100_000));
         ends[from].resetAndDestroy();
         expect((await readToEnd(ends[to])).reset).toBe(true);
@@ -178,7 +178,7 @@ describe('Relay', () => {
         reader.pause();
         const total = 32 << 20; // more than the kernel holds
         to.write(Buffer.alloc(total));
-        const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: 1 }, idleTimeoutMs: cut === null ? 50 : 60_000 });
+        const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: 1 }, run: { ending: false }, idleTimeoutMs: cut === null ? 50 : 60_000 });
         (ended === 'guest' ? guest : server).end();
         await expect.poll(() => to.writableEnded).toBe(true);
         cut?.(relay);
@@ -224,14 +224,16 @@ describe('Relay', () => {
   });
 
   it('ends the other side when one is closed before it begins', async () => {
-    const [guest, guestSide] = await pair();
-    const [serverSide, server] = await pair();
-    guestSide.destroy();
-    await once(guestSide, 'close');
-    const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: 1 }, idleTimeoutMs: 60_000 });
-    expect((await drain(server)).error).toBe('ECONNRESET');
-    expect(await relay.done).toMatchObject({ reason: 'closed before it began' });
-    guest.destroy();
+    for (const [ending, reason] of [[false, 'closed before it began'], [true, 'the run ended']] as const) {
+      const [guest, guestSide] = await pair();
+      const [serverSide, server] = await pair();
+      guestSide.destroy();
+      await once(guestSide, 'close');
+      const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: 1 }, run: { ending }, idleTimeoutMs: 60_000 });
+      expect((await drain(server)).error).toBe('ECONNRESET');
+      expect(await relay.done).toMatchObject({ reason });
+      guest.destroy();
+    }
   });
 
   it('stops at once when told to, with a reset on both sides and the first reason', async () => {

@@ -18,7 +18,7 @@ export interface Joined {
 export async function join(options: Partial<RelayOptions> = {}): Promise<Joined> {
   const [guest, guestSide] = await pair();
   const [serverSide, server] = await pair();
-  const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: Number.POSITIVE_INFINITY }, idleTimeoutMs: 60_000, ...options });
+  const relay = new Relay(guestSide, serverSide, { gate: null, budget: { left: Number.POSITIVE_INFINITY }, run: { ending: false }, idleTimeoutMs: 60_000, ...options });
   return { relay, guest, server };
 }
 
