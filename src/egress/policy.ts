@@ -22,13 +22,19 @@ export interface EgressOptions {
   hosts?: Readonly<Record<string, string>> | undefined;
   /** Connections open at one time. Default: 64. */
   maxConnections?: number | undefined;
-  /** Milliseconds without a byte after which a connection ends. Default: 120000. */
+  /**
+   * Milliseconds without a byte after which a connection ends. Default: 120000. Eight times as long while bytes wait for a reader:
+   * what it takes out of the kernel's buffers does not show at once.
+   */
   idleTimeoutMs?: number | undefined;
   /** Milliseconds for resolving and connecting together. Default: 10000. */
   connectTimeoutMs?: number | undefined;
   /** Bytes of the whole run, both directions together. Default: no limit. */
   maxBytes?: number | undefined;
-  /** Called with each attempt, allowed or refused, when it is over. If it throws, the run is killed and rejects with that. */
+  /**
+   * Called with each attempt, allowed or refused, when it is over. If it throws, or a promise that it returns is
+   * rejected, the run is killed and rejects with that; such promises are waited for, two seconds after the end at most.
+   */
   onConnection?: ((connection: Connection) => unknown) | undefined;
 }
 
