@@ -10,6 +10,7 @@ import { dial } from './dial.js';
 import { answer } from './dns.js';
 import { serveTcp, serveUdp } from './dns-server.js';
 import type { DnsDesk, Endpoint } from './dns-server.js';
+import { asciiName, isMetadataName } from './host-name.js';
 import { Lookups } from './lookups.js';
 import { ConnectionLog } from './log.js';
 import { NameTable } from './name-table.js';
@@ -217,7 +218,7 @@ export class Gateway {
       respond: (query, transport) => {
         const { reply, refused, malformed } = answer(query, (name) => this.#lookUp(name), transport);
         if (malformed) refuse(malformed.name, malformed.reason);
-        if (refused && !this.#lookups.completes(refused.name, refused.type)) refuse(refused.name, 'not in the allowlist');
+        if (refused && !this.#lookups.completes(refused.name, refused.type)) refuse(refused.name, whyRefused(refused.name));
         return reply;
       },
       refuse: (reason) => refuse('unknown', reason),
@@ -236,6 +237,11 @@ export class Gateway {
     log.refuse({ host: name, port: 0, address: null, reason: 'too many names in one run' });
     return 'full';
   }
+}
+
+/** A wildcard over a metadata service's name does not open it, and no entry would. */
+function whyRefused(name: string): string {
+  return isMetadataName(asciiName(name) ?? '') ? 'may not be reached: metadata service' : 'not in the allowlist';
 }
 
 async function closeServer(server: Server): Promise<void> {

@@ -42,6 +42,14 @@ describe('Gateway', () => {
     expect(told).toEqual(gateway.connections);
   });
 
+  it('says why a metadata service stays shut below a wildcard', async () => {
+    const { gateway, dnsPort } = await start({ options: { allow: ['*.google.internal'] }, dns: local, dialled: {} });
+    const resolver = new Resolver();
+    resolver.setServers([`127.0.0.1:${dnsPort}`]);
+    await expect(resolver.resolve4('metadata.google.internal')).rejects.toThrow('ENOTFOUND');
+    expect(gateway.connections).toMatchObject([{ host: 'metadata.google.internal', verdict: 'refused', reason: 'may not be reached: metadata service' }]);
+  });
+
   it('hands over what onConnection throws, and goes on', async () => {
     const port = await echo();
     const onConnection = () => {
