@@ -106,12 +106,13 @@ function lastWords(result: SandboxResult, flags: RunFlags, { by }: Cancellation,
   return broken.code === 'EPIPE' ? [] : [`cannot write the output: ${broken.message}`];
 }
 
-/** What a run that failed did not get through to, with the flags that would let it. */
+/** What a run that failed did not get through to, with the flags that would let it; of any other, what was lost on its way. */
 async function failedConnections(result: SandboxResult): Promise<string[]> {
   const succeeded = result.outcome === 'exit' && result.exitCode === 0;
-  if (succeeded || result.connections.length === 0) return [];
-  const [{ failedSummary }, { ownAddresses }] = await Promise.all([import('../egress/summary.js'), import('../egress/own-addresses.js')]);
+  if (result.connections.length === 0) return [];
+  const [{ failedSummary, isCutShort }, { ownAddresses }] = await Promise.all([import('../egress/summary.js'), import('../egress/own-addresses.js')]);
   const more = result.connectionsOmitted;
+  if (succeeded) return failedSummary(result.connections.filter(isCutShort));
   return [...failedSummary(result.connections, await ownAddresses()), ...(more === 0 ? [] : [`${more} more attempts to connect are counted, but not listed`])];
 }
 

@@ -77,6 +77,15 @@ export class Attempt {
     this.#relay?.stop(reason);
   }
 
+  /** Bytes of the guest's that are on their way to the server, and those that wait. */
+  get delivered(): number {
+    return this.#relay?.delivered ?? 0;
+  }
+
+  get waiting(): number {
+    return this.#relay?.waiting ?? 0;
+  }
+
   guestGone(): void {
     this.#guestGone = true;
     this.#relay?.guestGone();

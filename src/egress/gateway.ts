@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
 import type { Connection } from '../run/result.js';
 import { Attempt, dialledAddress } from './attempt.js';
@@ -19,7 +19,7 @@ import { Pace } from './pace.js';
 import type { Opener } from './packet.js';
 import { allowedName } from './policy.js';
 import type { Policy } from './policy.js';
-import { RUN_ENDED } from './relay.js';
+import { NOT_TAKEN, RUN_ENDED } from './relay.js';
 import { dnsResolver } from './resolve.js';
 import { Told } from './told.js';
 import { within } from './within.js';
@@ -74,6 +74,7 @@ export class Gateway {
   #closing: Promise<void> | null = null;
   readonly #kernel: NonNullable<GatewayOptions['kernel']> | null;
   #accepted = 0;
+  readonly #cut = new AbortController();
   /** Whatever came in counts, connections and queries. */
   #stirs = 0;
 
@@ -139,16 +140,21 @@ export class Gateway {
   }
 
   /**
-   * Ends everything, once the guest is gone: bytes that it has sent are delivered for `drainMs` at most, then connections are
-   * reset. Afterwards no socket, timer or query of the run is left and the log is complete. Promises of `onConnection` that are
+   * Ends everything, once the guest is gone: bytes that it has sent are delivered as long as servers take some within `quietMs`,
+   * for `mostMs` at most, then connections are reset. Afterwards no socket, timer or query of the run is left and the log is complete. Promises of `onConnection` that are
    * open then are waited for, two seconds at most. Idempotent; never rejects.
    */
-  close(drainMs = DRAIN_MS): Promise<void> {
-    this.#closing ??= this.#close(drainMs);
+  close(quietMs = DRAIN_MS, mostMs = quietMs): Promise<void> {
+    this.#closing ??= this.#close(quietMs, mostMs);
     return this.#closing;
   }
 
-  async #close(drainMs: number): Promise<void> {
+  /** Nobody waits any more for what `close` is still delivering. */
+  cut(): void {
+    this.#cut.abort();
+  }
+
+  async #close(quietMs: number, mostMs: number): Promise<void> {
     for (const tell of this.#listening) tell();
     // What a guest that is gone by now has sent still waits in the sockets: connections, queries. A few are read in each turn.
     // Not for ever, should somebody still be there to send.
@@ -165,10 +171,22 @@ export class Gateway {
     const closed = Promise.all(this.#closers.map((close) => close()));
     for (const attempt of this.#attempts) attempt.guestGone();
     const all = () => Promise.all([...this.#attempts].map((attempt) => attempt.done));
-    await within(drainMs, all());
-    for (const attempt of this.#attempts) attempt.stop(RUN_ENDED);
+    await within(mostMs, Promise.race([all(), this.#stalled(quietMs)]));
+    const wasWaitedFor = quietMs > 0 && !this.#cut.signal.aborted;
+    this.cut();
+    for (const attempt of this.#attempts) attempt.stop(wasWaitedFor && attempt.waiting > 0 ? NOT_TAKEN : RUN_ENDED);
     await Promise.all([closed, all()]);
     await this.#told.settled(CALLER_MS);
+  }
+
+  /** Resolves when no server has taken a byte for so long, or it is cut. */
+  async #stalled(quietMs: number): Promise<void> {
+    const { signal } = this.#cut;
+    const delivered = (): number => [...this.#attempts].reduce((sum, attempt) => sum + attempt.delivered, 0);
+    for (let before = -1, now = delivered(); now !== before && !signal.aborted; now = delivered()) {
+      before = now;
+      await sleep(quietMs, undefined, { signal }).catch(() => {});
+    }
   }
 
   async #listen(port: number, endpoint: Endpoint): Promise<void> {

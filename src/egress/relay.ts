@@ -25,6 +25,8 @@ export interface RunState {
 }
 
 export const RUN_ENDED = 'the run ended';
+/** Why a connection was ended while bytes of a guest that is gone still waited. */
+export const NOT_TAKEN = 'the guest ended, and the server took no more';
 
 export interface RelayOptions {
   /** Null: the guest's bytes go on as they come. */
@@ -83,6 +85,16 @@ export class Relay {
     server.resume();
     // Its events are over, so that nothing would end the other one.
     if (guest.destroyed || server.destroyed) this.stop(guest.destroyed && options.run.ending ? RUN_ENDED : 'closed before it began');
+  }
+
+  /** Bytes of the guest's that the kernel has taken for the server. It takes more in large steps. */
+  get delivered(): number {
+    return this.#server.bytesWritten - this.waiting;
+  }
+
+  /** Bytes of the guest's that it has not taken yet. */
+  get waiting(): number {
+    return this.#server.writableLength;
   }
 
   /** Ends both sides with a reset. The first reason is kept. */

@@ -31,8 +31,13 @@ export interface SandboxGateway {
   runEnding(): void;
   /** Nothing runs in the sandbox any more: no packet is to come. The sooner this is said, the sooner the kernel is done. */
   guestGone(): void;
-  /** Ends everything, once the guest is gone; what it has sent is still delivered, for `drainMs` at most. Never rejects. */
-  close(drainMs: number): Promise<EgressLog>;
+  /**
+   * Ends everything, once the guest is gone; what it has sent is still delivered, as long as servers take some within `quietMs`,
+   * for `mostMs` at most. Never rejects.
+   */
+  close(quietMs: number, mostMs?: number): Promise<EgressLog>;
+  /** Nobody waits any more for what `close` is still delivering. */
+  cut(): void;
 }
 
 /** Serves the sockets of one sandbox. Takes the descriptors over: rejects with all of them closed. */
@@ -65,10 +70,11 @@ export async function serveSandbox(sockets: SandboxSockets, { policy, native, on
   return {
     runEnding: () => gateway.runEnding(),
     guestGone: () => void unwatch(),
-    async close(drainMs) {
+    cut: () => gateway.cut(),
+    async close(quietMs, mostMs) {
       // First, as nothing can be added once the gateway's log is handed over.
       const omitted = unwatch();
-      await gateway.close(drainMs);
+      await gateway.close(quietMs, mostMs);
       if (!closed) closeAll([counter]);
       closed = true;
       return { connections: gateway.connections, omitted: gateway.omitted + omitted };

@@ -1,4 +1,5 @@
 import type { Connection } from '../run/result.js';
+import { NOT_TAKEN } from './relay.js';
 import { allowedName, allowsLiteral, compilePolicy, ruleForName } from './policy.js';
 import type { EgressOptions, Policy } from './policy.js';
 
@@ -7,7 +8,7 @@ const MOST_LINES = 10;
 const UNREACHED = /^(?:connect |not connected within )/;
 
 /**
- * What was refused or reached nobody, a line for each host and reason with the most frequent first, ready for stderr: empty when
+ * What was refused, reached nobody or was not delivered, a line for each host and reason with the most frequent first, ready for stderr: empty when
  * there is nothing of that. Where flags of `ringfence run` would help, the line ends with them.
  *
  * @param own addresses of this host (`ownAddresses`): no flags are told for them
@@ -15,7 +16,7 @@ const UNREACHED = /^(?:connect |not connected within )/;
 export function failedSummary(connections: readonly Connection[], own: ReadonlySet<string> = new Set()): string[] {
   const counts = new Map<string, number>();
   for (const connection of connections) {
-    if (connection.verdict !== 'refused' && !UNREACHED.test(connection.reason)) continue;
+    if (connection.verdict !== 'refused' && !UNREACHED.test(connection.reason) && !isCutShort(connection)) continue;
     const line = describe(connection, own);
     counts.set(line, (counts.get(line) ?? 0) + 1);
   }
@@ -24,10 +25,15 @@ export function failedSummary(connections: readonly Connection[], own: ReadonlyS
   return [...lines.slice(0, MOST_LINES), `and ${lines.length - MOST_LINES} more`];
 }
 
+/** True where bytes of the guest's were lost, of which it knew nothing. */
+export function isCutShort({ reason }: Connection): boolean {
+  return reason === NOT_TAKEN;
+}
+
 function describe({ host, port, address, verdict, reason }: Connection, own: ReadonlySet<string>): string {
   const shown = host.includes(':') ? `[${host}]` : host;
   const target = port === 0 ? shown : `${shown}:${port}`;
-  if (verdict === 'allowed') return `could not connect to ${target}: ${reason}`;
+  if (verdict === 'allowed') return `${reason === NOT_TAKEN ? 'not all was delivered to' : 'could not connect to'} ${target}: ${reason}`;
   const flags = flagsFor({ host, port, target, address, reason }, own);
   return `refused ${target}: ${reason}${flags === null ? '' : `; to allow it: ${flags}`}`;
 }

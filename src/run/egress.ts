@@ -53,10 +53,20 @@ export class RunEgress {
     void this.#gateway?.then((gateway) => gateway?.guestGone());
   }
 
-  /** Once the sandbox is gone. Never rejects. */
-  async close(drainMs: number): Promise<EgressLog> {
+  /** The sandbox is about to be ended; before the signal is sent, as the kernel resets its connections at once. */
+  runEnding(): void {
+    void this.#gateway?.then((gateway) => gateway?.runEnding());
+  }
+
+  /** Once the sandbox is gone, as `SandboxGateway.close`. Never rejects. */
+  async close(quietMs: number, mostMs = quietMs): Promise<EgressLog> {
     const gateway = await this.#gateway;
-    return gateway?.close(drainMs) ?? { connections: [], omitted: 0 };
+    return gateway?.close(quietMs, mostMs) ?? { connections: [], omitted: 0 };
+  }
+
+  /** Nobody waits any more for what `close` is still delivering. */
+  cut(): void {
+    void this.#gateway?.then((gateway) => gateway?.cut());
   }
 
   async #open(descriptors: readonly number[], hasIpv6: boolean): Promise<SandboxGateway> {

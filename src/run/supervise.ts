@@ -19,7 +19,9 @@ import type { Outcome } from './result.js';
 /** Long enough for a machine under load: a launcher that is killed leaves its cgroup to the host. */
 const PATIENCE_MS = 5000;
 
-/** What a guest that ended by itself has sent is still delivered, but the result waits no longer for it. */
+/** What a guest that ended by itself has sent is still delivered until the deadline, but to nobody who takes nothing for so long. */
+const QUIET_MS = 5000;
+/** The least, and the most where the deadline is another's. */
 const DRAIN_MS = 1000;
 const NO_EGRESS: EgressLog = { connections: [], omitted: 0 };
 
@@ -173,7 +175,9 @@ class Supervision {
   /** The soft signal first, SIGKILL after the grace period. */
   #stop(cause: 'timeout' | 'canceled'): void {
     if (this.#exited || this.#ended !== null || this.#failure !== null) {
-      if (cause === 'canceled') this.#release();
+      if (cause !== 'canceled') return;
+      this.#release();
+      this.#egress?.cut();
       return;
     }
     this.#outcome ??= cause;
@@ -182,6 +186,7 @@ class Supervision {
     if (this.#ready === null) return this.#kill(cause);
     this.#stopping = 'soft';
     const { shutdownSignal, gracePeriodMs } = this.#input.options;
+    this.#egress?.runEnding();
     this.#launch.signal(shutdownSignal);
     this.#after(gracePeriodMs, () => this.#kill(cause));
   }
@@ -194,6 +199,7 @@ class Supervision {
     this.#outcome ??= cause;
     if (this.#stopping === 'hard' || this.#exited) return;
     this.#stopping = 'hard';
+    this.#egress?.runEnding();
     this.#launch.kill();
     this.#expectExit();
   }
@@ -211,7 +217,7 @@ class Supervision {
     for (const timer of this.#timers) clearTimeout(timer);
     const opened = this.#streams.open();
     this.#streams.endInput();
-    const served = this.#egress?.close(this.#outcome === null ? DRAIN_MS : 0);
+    const served = this.#outcome === null ? this.#egress?.close(QUIET_MS, this.#drainMs()) : this.#egress?.close(0);
     if (opened === null) {
       this.#unsubscribe();
       await served;
@@ -237,6 +243,11 @@ class Supervision {
       stderr: opened.stderr,
       thrown: this.#thrown,
     });
+  }
+
+  #drainMs(): number {
+    const { options, attendant = null } = this.#input;
+    return attendant === null ? Math.max(DRAIN_MS, options.timeoutMs - this.#elapsed()) : DRAIN_MS;
   }
 
   #after(milliseconds: number, action: () => void): void {

@@ -21,10 +21,12 @@ describe('failedSummary', () => {
       attempt('a.test', 443, 'connect ECONNREFUSED 93.184.215.14:443', 'allowed'),
       attempt('b.test', 80, 'not connected within 10000 ms', 'allowed'),
       attempt('c.test', 80, 'idle for 1000 ms', 'allowed'),
+      attempt('d.test', 80, 'the guest ended, and the server took no more', 'allowed'),
     ]);
     expect(lines).toEqual([
       'could not connect to a.test:443: connect ECONNREFUSED 93.184.215.14:443',
       'could not connect to b.test:80: not connected within 10000 ms',
+      'not all was delivered to d.test:80: the guest ended, and the server took no more',
     ]);
   });
 

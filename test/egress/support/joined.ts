@@ -55,6 +55,6 @@ export async function readToEnd(socket: Socket): Promise<{ bytes: number; reset:
   const over = new Promise((resolve) => socket.once('end', resolve).once('close', resolve));
   socket.resume();
   await over;
-  const error = socket.errored ?? (await new Promise((resolve) => socket.write('?', resolve)));
+  const error = socket.errored ?? (await new Promise<Error | null>((resolve) => socket.write('?', (failure) => resolve(failure ?? null))));
   return { bytes, reset: (error as NodeJS.ErrnoException | null)?.code === 'ECONNRESET' };
 }
