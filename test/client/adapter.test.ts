@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { httpSandboxAdapter } from '../../src/client/adapter.js';
-import { closedPort } from '../service/support/closed-port.js';
+import { freePort } from '../support/free-port.js';
 import { listening } from '../service/support/service.js';
 
 afterEach(() => void vi.unstubAllEnvs());
@@ -110,7 +110,7 @@ describe('without the service', () => {
   });
 
   it('says that the connection was refused', async () => {
-    const answer = await httpSandboxAdapter({ url: `http://127.0.0.1:${await closedPort()}` }).run({ source });
+    const answer = await httpSandboxAdapter({ url: `http://127.0.0.1:${await freePort()}` }).run({ source });
     expect(answer).toMatchObject({ ok: false, code: 'unreachable', error: 'the sandbox service cannot be reached: connection refused (ECONNREFUSED)', logs: [] });
   });
 

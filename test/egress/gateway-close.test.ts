@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { Gateway } from '../../src/egress/gateway.js';
 import { compilePolicy } from '../../src/egress/policy.js';
 import { zone } from './support/dns-fixture.js';
-import { drain, freePort } from './support/gateway-fixture.js';
+import { freePort } from '../support/free-port.js';
+import { drain } from './support/gateway-fixture.js';
 import { echo, start, startServer } from './support/teardown.js';
 
 const local = zone({ 'api.test': ['127.0.0.1'] });

@@ -7,7 +7,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Connection } from '../../src/run/result.js';
 import { belongsHere } from '../support/skip.js';
 import { zone } from './support/dns-fixture.js';
-import { drain, freePort, serve } from './support/gateway-fixture.js';
+import { freePort } from '../support/free-port.js';
+import { drain, serve } from './support/gateway-fixture.js';
 import { startSilent } from './support/silent.js';
 import { echo, start, startServer } from './support/teardown.js';
 

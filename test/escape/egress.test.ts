@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished } from 'vitest';
 
 import { clientHello, records } from '../egress/support/hello.js';
+import { freePort } from '../support/free-port.js';
 import { whereAmI } from '../support/lane.js';
 import { belongsHere } from '../support/skip.js';
 import { attack, attackClass } from './support/attack.js';
@@ -120,11 +121,11 @@ attackClass(about, [
   }),
   attack({
     title: "Listening where the gateway listens gets nobody's connections but the guest's own",
-    ground: service,
-    guest: (lab, { port }) => lab.attack('join-listeners', String(port + 1), '1500'),
-    options: ({ port }) => allowed(port + 1),
-    inside: (guest, options, { port }, lab) => knocked(guest, options, port + 1, lab),
-    control: { down: "network: 'host'", run: (guest, options, { port }, lab) => knocked(guest, { ...options, network: 'host' }, port + 1, lab) },
+    ground: async () => ({ port: await freePort() }),
+    guest: (lab, { port }) => lab.attack('join-listeners', String(port), '1500'),
+    options: ({ port }) => allowed(port),
+    inside: (guest, options, { port }, lab) => knocked(guest, options, port, lab),
+    control: { down: "network: 'host'", run: (guest, options, { port }, lab) => knocked(guest, { ...options, network: 'host' }, port, lab) },
   }),
 ]);
 

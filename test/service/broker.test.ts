@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { closedPort } from './support/closed-port.js';
+import { freePort } from '../support/free-port.js';
 import { broker } from './support/broker.js';
 import { listening, post } from './support/service.js';
 
@@ -145,7 +145,7 @@ describe('the bounds of relayed calls', () => {
 
   it('a broker that is not there is an error of the call, without its address', async () => {
     const { url } = await listening({ runtime });
-    const answer = await post(url, { source: 'export default () => questpie.tools.list()', bindings: { url: `http://127.0.0.1:${await closedPort()}/rpc`, token: TOKEN } });
+    const answer = await post(url, { source: 'export default () => questpie.tools.list()', bindings: { url: `http://127.0.0.1:${await freePort()}/rpc`, token: TOKEN } });
     expect(answer).toMatchObject({ ok: false, error: 'the broker cannot be reached' });
     expect(JSON.stringify(answer)).not.toContain('127.0.0.1');
   });

@@ -11,6 +11,7 @@ import { NameTable } from '../../../src/egress/name-table.js';
 import { compilePolicy } from '../../../src/egress/policy.js';
 import type { EgressOptions } from '../../../src/egress/policy.js';
 import { dnsResolver } from '../../../src/egress/resolve.js';
+import { freePort } from '../../support/free-port.js';
 import { startDns } from './dns-fixture.js';
 import type { DnsFixture, DnsFixtureReply } from './dns-fixture.js';
 
@@ -94,14 +95,6 @@ export async function serve(handler: (socket: Socket) => void, host = '127.0.0.1
   server.listen(at, host);
   await once(server, 'listening');
   return { server, port: (server.address() as AddressInfo).port };
-}
-
-/** A port that nobody listens on at this moment. */
-export async function freePort(): Promise<number> {
-  const { server, port } = await serve(() => {});
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Everything a socket gives until it closes, and the code of its error. */
