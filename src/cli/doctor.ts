@@ -1,3 +1,5 @@
+import { Option } from 'commander';
+
 import { appArmorProfileFor } from '../host/apparmor.js';
 import { examine } from '../host/examine.js';
 import type { HostReport } from '../host/examine.js';
@@ -6,6 +8,7 @@ import { locateLauncher, NativeFileError } from '../launcher/locate.js';
 import { Host } from '../run/host.js';
 import { runnerOf } from '../run/run.js';
 import type { CliCommand } from './command.js';
+import { exitCodeOfBroken, wordsOfBroken } from './broken-output.js';
 import { Output } from './output.js';
 import { UsageError } from './usage-error.js';
 
@@ -32,7 +35,7 @@ export const doctorCommand: CliCommand = {
       .summary('what this machine can enforce, and how to get what is missing')
       .description('Starts a trivial command in sandboxes and says, fence by fence, what this machine, this account and this place can enforce.')
       .option('--json', 'print one JSON document')
-      .option('--apparmor', 'print an AppArmor profile for the launcher instead')
+      .addOption(new Option('--apparmor', 'print an AppArmor profile for the launcher instead').conflicts('json'))
       .addHelpText('after', EXAMPLES)
       .action(async (flags: DoctorFlags) => finish(await (flags.apparmor === true ? printProfile() : diagnose(flags))));
   },
@@ -46,24 +49,26 @@ async function diagnose(flags: DoctorFlags): Promise<number> {
     launcher: launcherPath(),
     cgroupProblem: cgroup.kind === 'unavailable' ? cgroup : null,
   });
-  await print(flags.json === true ? `${JSON.stringify(documentOf(report), null, 2)}\n` : reportText(report));
-  return report.strict ? 0 : 1;
+  return (await print(flags.json === true ? `${JSON.stringify(documentOf(report), null, 2)}\n` : reportText(report))) ?? (report.strict ? 0 : 1);
 }
 
 async function printProfile(): Promise<number> {
   try {
-    await print(appArmorProfileFor(locateLauncher()));
-    return 0;
+    return (await print(appArmorProfileFor(locateLauncher()))) ?? 0;
   } catch (error) {
     if (error instanceof NativeFileError || error instanceof RangeError) throw new UsageError(error.message);
     throw error;
   }
 }
 
-async function print(text: string): Promise<void> {
-  const stdout = new Output(process.stdout, () => undefined);
+/** The exit code where it cannot be printed. */
+async function print(text: string): Promise<number | null> {
+  const stdout = new Output(process.stdout);
   void stdout.write(text);
   await stdout.flushed();
+  if (stdout.failure === null) return null;
+  for (const line of wordsOfBroken(stdout.failure)) process.stderr.write(`ringfence: ${line}\n`);
+  return exitCodeOfBroken(stdout.failure);
 }
 
 function launcherPath(): string | null {

@@ -9,9 +9,11 @@ import type { GuestAnswer } from '../index.js';
 import { Cancellation, signalExitCode } from './cancellation.js';
 import type { CliCommand } from './command.js';
 import { inEvalFlags } from './flag-names.js';
+import { exitCodeOfBroken, wordsOfBroken } from './broken-output.js';
 import { Output } from './output.js';
 import { assignments, flag, hostText, repeatable } from './run-flags.js';
 import { UsageError } from './usage-error.js';
+import { missingFences } from './verdict.js';
 import { duration, mebibytes } from './values.js';
 
 const CANCELED_READER_MS = 500;
@@ -28,7 +30,7 @@ Examples:
 The file exports a function by default, TypeScript or JavaScript. Its console goes to standard error, as it comes.
 
 Exit code:
-  0; 1 the function failed; 124 timeout; 137 out of memory; 130 canceled;
+  0; 1 the function failed; 124 timeout; 137 out of memory; 153 it printed too much; 130 canceled;
   125 it could not be run; 126/127 its runtime cannot be executed / was not found
 `;
 
@@ -84,7 +86,7 @@ async function evaluate(file: string | undefined, flags: EvalFlags): Promise<num
 
   const cancellation = new Cancellation();
   const stdout = new Output(process.stdout, () => cancellation.cancel());
-  const stderr = new Output(process.stderr, () => undefined);
+  const stderr = new Output(process.stderr);
   void cancellation.came.then(() => {
     for (const output of [stdout, stderr]) output.hurry(CANCELED_READER_MS);
   });
@@ -102,13 +104,32 @@ async function evaluate(file: string | undefined, flags: EvalFlags): Promise<num
   await executor.close();
   if (flags.json === true) void stdout.write(`${JSON.stringify(answer, null, process.stdout.isTTY ? 2 : 0)}\n`);
   else if (answer.ok) void stdout.write(`${JSON.stringify(answer.output ?? null, null, process.stdout.isTTY ? 2 : 0)}\n`);
-  if (flags.json !== true && !answer.ok) void stderr.write(`ringfence: ${lastWords(answer, flags)}\n`);
-  await Promise.all([stdout.flushed(), stderr.flushed()]);
+  await stdout.flushed();
+  const { failure } = stdout;
+  const words = flags.json === true ? [] : await lastWords(answer, flags);
+  for (const line of [...(failure === null ? [] : wordsOfBroken(failure)), ...words]) void stderr.write(`ringfence: ${line}\n`);
+  await stderr.flushed();
   cancellation.stop();
+  if (failure !== null) return exitCodeOfBroken(failure, cancellation.by);
   return answer.code === 'canceled' && cancellation.by !== null ? signalExitCode(cancellation.by) : exitCodeOfAnswer(answer);
 }
 
-function lastWords({ code = '', error = '' }: GuestAnswer, { runtime }: EvalFlags): string {
+async function lastWords(answer: GuestAnswer, flags: EvalFlags): Promise<string[]> {
+  const hasRun = answer.enforcement.privileges.status === 'enforced';
+  const lines = hasRun ? missingFences(answer.enforcement) : [];
+  if (answer.ok) return lines;
+  return [...lines, whatFailed(answer, flags), ...(await refused(answer))];
+}
+
+/** What the function was not let through to, with the flag for it. */
+async function refused({ connections }: GuestAnswer): Promise<string[]> {
+  if (connections.length === 0) return [];
+  const [{ failedSummary }, { ownAddresses }] = await Promise.all([import('../egress/summary.js'), import('../egress/own-addresses.js')]);
+  // An address range cannot be opened here.
+  return failedSummary(connections, await ownAddresses()).map((line) => line.replace(/; to allow it: .*--allow-private .*$/, '').replace('; to allow it: --allow ', '; to allow it: --net '));
+}
+
+function whatFailed({ code = '', error = '' }: GuestAnswer, { runtime }: EvalFlags): string {
   // A refusal is the library's own text; any other may be the guest's.
   const text = printable(code === 'egress-blocked' || code === 'invalid-request' ? inEvalFlags(error) : error);
   if (!Object.hasOwn(exitCodeByError, code)) return text;

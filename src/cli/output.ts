@@ -1,19 +1,26 @@
 import type { Writable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 
 /** One of our own streams, written to without blocking, that notices when nobody reads it any more. */
 export class Output {
   readonly #stream: Writable;
   readonly #onBroken: (error: NodeJS.ErrnoException) => void;
   #broken = false;
+  #failure: NodeJS.ErrnoException | null = null;
   #waiting: (() => void)[] = [];
   #wakes = 0;
 
   /** `onBroken` is called once, with EPIPE where the reader has gone. */
-  constructor(stream: Writable, onBroken: (error: NodeJS.ErrnoException) => void) {
+  constructor(stream: Writable, onBroken: (error: NodeJS.ErrnoException) => void = () => undefined) {
     this.#stream = stream;
     this.#onBroken = onBroken;
     stream.on('error', (error: NodeJS.ErrnoException) => this.#break(error));
     stream.on('drain', () => this.#wake());
+  }
+
+  /** Why it cannot be written to any more. */
+  get failure(): NodeJS.ErrnoException | null {
+    return this.#failure;
   }
 
   /** Writes without waiting. The promise is there when the reader is slower than the guest, and resolves once it is not. */
@@ -31,6 +38,8 @@ export class Output {
 
   /** Resolves when everything is written, or nobody reads it. */
   async flushed(): Promise<void> {
+    // A write to a file is done at once, and its failure told a turn later.
+    await turn();
     if (this.#broken || this.#stream.writableLength === 0) return;
     await new Promise<void>((resolve) => {
       this.#waiting.push(resolve);
@@ -52,6 +61,7 @@ export class Output {
   #break(error: NodeJS.ErrnoException): void {
     if (this.#broken) return;
     this.#broken = true;
+    this.#failure = error;
     this.#wake();
     this.#onBroken(error);
   }

@@ -19,6 +19,7 @@ Examples:
 /** Runs the command line. @returns its exit code; what was typed wrongly is one of them, not an error. */
 export async function runProgram(argv: readonly string[]): Promise<number> {
   let exitCode = 0;
+  process.removeAllListeners('warning').on('warning', ({ message }) => process.stderr.write(`ringfence: ${message}\n`));
   const program = createProgram((code) => (exitCode = code));
   const words = argv.slice(2);
   try {
@@ -48,8 +49,9 @@ function createProgram(finish: (exitCode: number) => void): Command {
     .argument('[words...]')
     .addHelpText('after', EXAMPLES)
     .action(refuseUnknown);
-  program.showHelpAfterError('To see the flags and examples, type: ringfence run --help');
   for (const command of commands) command.define(program, finish);
+  for (const command of program.commands) command.showHelpAfterError(`To see the flags and examples, type: ringfence ${command.name()} --help`);
+  program.showHelpAfterError('To see the commands, type: ringfence --help');
   return program;
 }
 

@@ -1,4 +1,4 @@
-import { exitCodeByOutcome, exitCodeOf } from '../errors.js';
+import { exitCodeOf } from '../errors.js';
 import { Host } from '../run/host.js';
 import { runnerOf } from '../run/run.js';
 import type { SandboxOptions, SandboxResult } from '../index.js';
@@ -6,6 +6,7 @@ import { Cancellation, signalExitCode } from './cancellation.js';
 import type { CliCommand } from './command.js';
 import { currentDirectory } from './current-directory.js';
 import { inFlags } from './flag-names.js';
+import { exitCodeOfBroken, wordsOfBroken } from './broken-output.js';
 import { Output } from './output.js';
 import { defineRunFlags } from './run-flags.js';
 import type { RunFlags } from './run-flags.js';
@@ -61,13 +62,9 @@ async function run([command, ...args]: string[], flags: RunFlags): Promise<numbe
 
 async function runLive(options: SandboxOptions, flags: RunFlags): Promise<number> {
   const cancellation = new Cancellation();
-  let broken: NodeJS.ErrnoException | null = null;
-  const stdout = new Output(process.stdout, (error) => {
-    broken = error;
-    cancellation.cancel();
-  });
+  const stdout = new Output(process.stdout, () => cancellation.cancel());
   // Nobody to tell, and no reason to end the run.
-  const stderr = new Output(process.stderr, () => undefined);
+  const stderr = new Output(process.stderr);
   // Somebody wants this process to end: it does not wait for a reader that does not read.
   void cancellation.came.then(() => {
     for (const output of [stdout, stderr]) output.hurry(CANCELED_READER_MS);
@@ -83,27 +80,25 @@ async function runLive(options: SandboxOptions, flags: RunFlags): Promise<number
     onStderr: (chunk) => stderr.write(chunk),
   });
   await stdout.flushed();
-  const words = [...lastWords(result, flags, cancellation, broken), ...(await failedConnections(result))];
+  const { failure } = stdout;
+  const words = [...(failure === null ? verdict(result, flags, cancellation.by) : wordsOfBroken(failure)), ...(await failedConnections(result))];
   for (const line of words) void stderr.write(`ringfence: ${line}\n`);
   await stderr.flushed();
   cancellation.stop();
-  return broken === null ? exitCodeFor(result, cancellation) : brokenExitCode(broken, cancellation);
+  return failure === null ? exitCodeFor(result, cancellation) : exitCodeOfBroken(failure, cancellation.by);
 }
 
 async function runToJson(options: SandboxOptions, flags: RunFlags): Promise<number> {
   const cancellation = new Cancellation();
   const result = await start({ ...options, stdin: flags.stdin ? process.stdin : undefined, signal: cancellation.signal });
-  const stdout = new Output(process.stdout, () => undefined);
+  const stdout = new Output(process.stdout);
   void stdout.write(`${JSON.stringify(result, null, process.stdout.isTTY ? 2 : 0)}\n`);
   void cancellation.came.then(() => stdout.hurry(CANCELED_READER_MS));
   await stdout.flushed();
   cancellation.stop();
-  return exitCodeFor(result, cancellation);
-}
-
-function lastWords(result: SandboxResult, flags: RunFlags, { by }: Cancellation, broken: NodeJS.ErrnoException | null): string[] {
-  if (broken === null) return verdict(result, flags, by);
-  return broken.code === 'EPIPE' ? [] : [`cannot write the output: ${broken.message}`];
+  if (stdout.failure === null) return exitCodeFor(result, cancellation);
+  for (const line of wordsOfBroken(stdout.failure)) process.stderr.write(`ringfence: ${line}\n`);
+  return exitCodeOfBroken(stdout.failure, cancellation.by);
 }
 
 /** What a run that failed did not get through to, with the flags that would let it; of any other, what was lost on its way. */
@@ -130,10 +125,4 @@ async function start(options: SandboxOptions): Promise<SandboxResult> {
 
 function exitCodeFor(result: SandboxResult, { by }: Cancellation): number {
   return result.outcome === 'canceled' && by !== null ? signalExitCode(by) : exitCodeOf(result);
-}
-
-/** A reader that has gone ends a command by SIGPIPE everywhere else, and so it is called here. */
-function brokenExitCode({ code }: NodeJS.ErrnoException, { by }: Cancellation): number {
-  if (by !== null) return signalExitCode(by);
-  return code === 'EPIPE' ? signalExitCode('SIGPIPE') : exitCodeByOutcome['spawn-error'];
 }

@@ -81,10 +81,15 @@ function gaps({ outcome, enforcement }: SandboxResult, { allow }: RunFlags): str
   const lines: string[] = [];
   // Not asked for here, and the variable may come from far away.
   if (enforcement.network.by === NETWORK_TOGGLE) lines.push(`no network fence${allow === undefined ? '' : ', so --allow keeps nothing out'}: ${NETWORK_TOGGLE} is set`);
+  return [...lines, ...missingFences(enforcement)];
+}
+
+/** What a best-effort run had to do without. */
+export function missingFences(enforcement: SandboxResult['enforcement']): string[] {
   const missing = (Object.keys(enforcement) as Fence[]).filter((fence) => fence !== 'landlock' && enforcement[fence].status === 'unavailable');
-  if (missing.length === 0) return lines;
+  if (missing.length === 0) return [];
   const list = missing.map((fence) => `${fence} (${enforcement[fence].by})`).join(', ');
-  return [...lines, `best effort: ran WITHOUT ${list}; "ringfence doctor" says how to have it all`];
+  return [`best effort: ran WITHOUT ${list}; "ringfence doctor" says how to have it all`];
 }
 
 const NETWORK_TOGGLE = 'SANDBOX_DISABLE_NETNS_FIREWALL=1';

@@ -1,6 +1,6 @@
 import type { GuestAnswer } from '../guest/answer.js';
 import { refusal } from '../guest/guest-run.js';
-import { compileGuestNetwork } from '../guest/network.js';
+import { compileGuestNetwork, egressProblem } from '../guest/network.js';
 import { checkRequest } from '../guest/request.js';
 import type { CheckedRequest, GuestRequest } from '../guest/request.js';
 import { checkAdapterOptions, endpointOf } from './options.js';
@@ -52,7 +52,7 @@ async function problemOf(request: CheckedRequest, validateEgress: boolean, start
     await compileGuestNetwork(request.net, request.import, {});
     return null;
   } catch (error) {
-    return refusal(startedAt, 'egress-blocked', `egress blocked: ${(error as Error).message.replace(/^network\.allow\[\d+\]\s*/, '')}`);
+    return refusal(startedAt, 'egress-blocked', egressProblem(error));
   }
 }
 

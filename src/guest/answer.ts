@@ -11,6 +11,7 @@ export type AnswerCode =
   | 'timeout'
   | 'out-of-memory'
   | 'process-limit'
+  | 'output-limit'
   | 'canceled'
   | 'protocol'
   | 'invalid-request'

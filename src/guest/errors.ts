@@ -10,6 +10,8 @@ export interface GuestFailure {
 const MAX_CHARACTERS = 4000;
 /** What of a message is looked at. */
 const MAX_READ = 64 * 1024;
+/** It would run without a sandbox. */
+const DENO_ADVICE = /, run again with the --allow-[a-z]+ flag/g;
 const SOURCE_PLACE = / at (?:data|blob):[^\n]*/g;
 /** The URL that the harness imports the function by; in Node it holds all of its source. */
 const SOURCE_URL = /blob:null\/[\w-]+|data:text\/javascript,[\w.!~*'()%-]*/g;
@@ -21,7 +23,7 @@ const HEAP_EXHAUSTED = /heap out of memory|Fatal JavaScript out of memory/;
  * text, and the event loop waits: no pattern may look at a character more than a few times.
  */
 export function guestMessage(text: string): string {
-  const lines = text.slice(0, MAX_READ).replace(SOURCE_PLACE, '').replace(SOURCE_URL, 'the function').split('\n');
+  const lines = text.slice(0, MAX_READ).replace(SOURCE_PLACE, '').replace(SOURCE_URL, 'the function').replace(DENO_ADVICE, '').split('\n');
   return cutText(lines.filter((line) => !isOfSource(line)).join('\n').trim(), MAX_CHARACTERS);
 }
 

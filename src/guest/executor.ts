@@ -6,7 +6,7 @@ import { brokerProblem } from './broker.js';
 import { checkExecutorOptions } from './executor-options.js';
 import { GuestRun, refusal } from './guest-run.js';
 import type { CompiledNetwork, GuestNetwork } from './network.js';
-import { compileGuestNetwork } from './network.js';
+import { compileGuestNetwork, egressProblem } from './network.js';
 import { checkRequest } from './request.js';
 import type { CheckedRequest, GuestRequest } from './request.js';
 import { findDeno } from './find-deno.js';
@@ -132,7 +132,7 @@ class SandboxExecutor implements Executor {
       // With a broker the guest has no sockets of its own.
       network = await compileGuestNetwork(bindings.kind === 'broker' ? [] : request.net, request.import, this.#network);
     } catch (error) {
-      return refusal(startedAt, 'egress-blocked', `egress blocked: ${(error as Error).message.replace(/^network\.allow\[\d+\]\s*/, '')}`);
+      return refusal(startedAt, 'egress-blocked', egressProblem(error));
     }
     this.#host.noteNetworkFence(network.network);
     if (this.#isolation === 'best-effort') await (this.#learning ??= this.#learn());

@@ -1,11 +1,11 @@
 import { accessSync, closeSync, constants, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 
 /** Deno's program: DENO_BIN, the first in PATH, or that of an installed npm package; else the bare name, which a run may not find. */
 export function findDeno(env: Readonly<Record<string, string | undefined>> = process.env): string {
   const given = env['DENO_BIN'];
-  if (given !== undefined && given !== '') return given;
+  if (given !== undefined && given !== '') return given.includes('/') ? resolve(given) : given;
   const directories = (env['PATH'] ?? '').split(':').filter((directory) => directory.startsWith('/'));
   return [...directories.map((directory) => join(directory, 'deno')), ...packaged()].find(isProgram) ?? 'deno';
 }

@@ -13,6 +13,12 @@ export interface CompiledNetwork {
   import: string[];
 }
 
+/** Why a request's hosts may not be allowed, from what `compileGuestNetwork` threw. */
+export function egressProblem(error: unknown): string {
+  // The entry itself, and not its place in a list that is ours.
+  return `egress blocked: ${(error as Error).message.replace(/^network\.allow\[\d+\] (?:\(("[^"]*"…?)\) )?/, (_, entry?: string) => (entry === undefined ? '' : `${entry} `))}`;
+}
+
 /** @throws TypeError or RangeError whose message says which host may not be allowed, and why. */
 export async function compileGuestNetwork(
   net: readonly string[],

@@ -58,7 +58,7 @@ const clamped = ({ least, most, otherwise }: typeof TIMEOUT_MS) =>
     return Math.min(most, Math.max(least, Math.round(value)));
   });
 
-const hosts = (name: string) => z.array(z.string(), `${name} must be an array of hosts`).default([]);
+const hosts = (name: string) => z.array(z.string(`${name} must be an array of hosts`), `${name} must be an array of hosts`).default([]);
 
 /** Says what came, where that is no object whose entries could be read. */
 const expected = (what: string) => ({

@@ -22,6 +22,7 @@ import { locateLauncher } from '../launcher/locate.js';
 import { planRun } from '../plan/plan-run.js';
 import type { RecentPlan } from '../plan/recent-plan.js';
 import type { PlannedRun, Service } from '../plan/plan-run.js';
+import { ProfileError } from '../seccomp/profile-error.js';
 
 /**
  * Runs one command in a sandbox of its own. Resolves when the sandbox is gone, with all that belonged to it, whatever the
@@ -106,7 +107,7 @@ async function plan(
     return planned;
   } catch (error) {
     // An option that only the file system can prove wrong.
-    if (error instanceof RangeError) throw error;
+    if (error instanceof RangeError || error instanceof ProfileError) throw error;
     return setUpProblem(error, `cannot plan the run of ${options.command}`, 'set-up-failed');
   }
 }

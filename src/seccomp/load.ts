@@ -6,6 +6,7 @@ import type { Compiled } from './compile.js';
 import { CALLS } from './generated/calls.js';
 import { AUDIT_ARCH } from './guard.js';
 import { parseProfile } from './profile.js';
+import { ProfileError } from './profile-error.js';
 import type { Architecture, Target } from './profile.js';
 import { encodeProgram } from './program.js';
 import { simulate } from './simulate.js';
@@ -20,7 +21,7 @@ const LAUNCHER_CALLS: readonly { name: string; args: readonly bigint[] }[] = [
 /**
  * Compiles a caller's own profile for this machine.
  *
- * @throws TypeError that begins with the file's path.
+ * @throws ProfileError
  */
 export async function loadProfile(path: string, target: Target = thisMachine()): Promise<Compiled> {
   try {
@@ -29,7 +30,7 @@ export async function loadProfile(path: string, target: Target = thisMachine()):
     return compiled;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new TypeError(`seccomp.profile ${path}: ${reason}`, { cause });
+    throw new ProfileError(`seccomp.profile ${path}: ${reason}`, { cause });
   }
 }
 
@@ -37,7 +38,7 @@ export async function loadProfile(path: string, target: Target = thisMachine()):
 export class Profiles {
   readonly #known = new Map<string, { stamp: string; program: Promise<Uint8Array> }>();
 
-  /** The program of the profile as the file is now. @throws TypeError as `loadProfile`. */
+  /** The program of the profile as the file is now. @throws as `loadProfile`. */
   async programOf(path: string): Promise<Uint8Array> {
     const stamp = await stat(path).then(({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`, () => 'unreadable');
     const known = this.#known.get(path);
