@@ -1,7 +1,12 @@
 /** Bytes that arrive in pieces of any size, at a cost linear in their number. */
 export class GrowingBuffer {
   length = 0;
-  #buffer = Buffer.allocUnsafe(2048);
+  #buffer: Buffer;
+
+  constructor(first: Uint8Array = Buffer.alloc(0)) {
+    this.#buffer = Buffer.allocUnsafe(Math.max(2048, 2 * first.length));
+    this.append(first);
+  }
 
   append(chunk: Uint8Array): void {
     if (this.length + chunk.length > this.#buffer.length) {

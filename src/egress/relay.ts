@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
 
+import { GrowingBuffer } from './growing.js';
+
 /** Looks at the guest's bytes before any of them goes on. */
 export interface Gate {
   /** `hold`: keep what came so far and show the next bytes too. A refusal ends the connection. */
@@ -57,7 +59,7 @@ export class Relay {
   readonly #server: Socket;
   readonly #options: RelayOptions;
   readonly #idle: NodeJS.Timeout;
-  readonly #held: Buffer[] = [];
+  #held: GrowingBuffer | null = null;
   #gate: Gate | null;
   #guestGone = false;
   /** Idle times that went by since a byte moved. */
@@ -157,7 +159,7 @@ export class Relay {
       from.resume();
     });
     from.on('end', () => {
-      if (from === this.#guest && this.#held.length > 0) this.#refuse(this.#gate?.unfinished ?? '');
+      if (from === this.#guest && this.#held !== null) this.#refuse(this.#gate?.unfinished ?? '');
       else sureEnd(from, () => !to.destroyed && to.end(() => this.#endWhenDelivered()));
     });
   }
@@ -165,14 +167,17 @@ export class Relay {
   #fromGuest(chunk: Buffer): boolean {
     if (!this.#gate) return this.#pass(chunk, 'sent');
     const verdict = this.#gate.push(chunk);
-    this.#held.push(chunk);
+    this.#held ??= new GrowingBuffer();
+    this.#held.append(chunk);
     if (verdict === 'hold') return true;
     if (verdict !== 'pass') {
       this.#refuse(verdict.refuse);
       return true;
     }
+    const held = this.#held.bytes();
     this.#gate = null;
-    return this.#held.splice(0).reduce((_, held) => this.#pass(held, 'sent'), true);
+    this.#held = null;
+    return this.#pass(held, 'sent');
   }
 
   /** False when the receiver should be given time. */
@@ -192,7 +197,7 @@ export class Relay {
 
   #refuse(reason: string): void {
     this.#refused = this.#reason === null;
-    this.#held.length = 0;
+    this.#held = null;
     this.stop(reason);
   }
 

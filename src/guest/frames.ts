@@ -1,3 +1,5 @@
+import { GrowingBuffer } from '../egress/growing.js';
+
 /**
  * What a sandbox sends: frames of the channel's key, a little-endian u32 with the number of bytes, and so many bytes of
  * UTF-8. What the host sends: the key once, then the same frames without it.
@@ -29,8 +31,8 @@ export class FrameReader {
   readonly #key: Buffer;
   readonly #maxBytes: number;
   readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  #chunks: Buffer[] = [];
-  #held = 0;
+  /** What came of a frame so far, in one piece: a guest may send it a byte at a time. */
+  #begun: GrowingBuffer | null = null;
   /** Bytes to wait for before there is anything new to see. */
   #wanted = KEY_BYTES + HEADER_BYTES;
   #junk = 0;
@@ -42,21 +44,17 @@ export class FrameReader {
 
   /** The frames that are complete now. @throws ProtocolError for one that is too long or is no UTF-8, and for too much junk. */
   *push(chunk: Buffer): Generator<string> {
-    this.#chunks.push(chunk);
-    this.#held += chunk.length;
-    while (this.#held >= this.#wanted) {
-      const [first = chunk] = this.#chunks;
-      const held = this.#skipJunk(this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks));
+    this.#begun?.append(chunk);
+    let held = this.#begun?.bytes() ?? chunk;
+    if (held.length < this.#wanted && this.#begun !== null) return;
+    while (held.length >= this.#wanted) {
+      held = this.#skipJunk(held);
       const end = this.#endOfFrame(held);
-      this.#keep(end === null ? held : held.subarray(end));
-      if (end === null) return;
+      if (end === null) break;
       yield this.#decode(held.subarray(KEY_BYTES + HEADER_BYTES, end));
+      held = held.subarray(end);
     }
-  }
-
-  #keep(rest: Buffer): void {
-    this.#chunks = [rest];
-    this.#held = rest.length;
+    this.#begun = held.length === 0 ? null : new GrowingBuffer(held);
   }
 
   #skipJunk(held: Buffer): Buffer {

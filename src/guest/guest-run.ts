@@ -123,15 +123,20 @@ export class GuestRun {
       case 'done':
         return { code: 'guest-error', error: cause.outcome.t === 'failure' ? guestMessage(cause.outcome.error) : '' };
       case 'timeout':
-        return { code: 'timeout', error: `wall-time exceeded (${timeoutMs}ms)` };
+        return wallTimeExceeded(timeoutMs);
       case 'canceled':
         return { code: 'canceled', error: 'the run was canceled' };
       case 'broken':
         return { code: 'protocol', error: `the function broke the protocol: ${cause.message}` };
       case undefined:
-        return describeEnd(result, memoryMb);
+        // By the launcher, where this process was too busy to do it.
+        return result.outcome === 'timeout' ? wallTimeExceeded(timeoutMs) : describeEnd(result, memoryMb);
     }
   }
+}
+
+function wallTimeExceeded(timeoutMs: number): GuestFailure {
+  return { code: 'timeout', error: `wall-time exceeded (${timeoutMs}ms)` };
 }
 
 function calleeOf({ bindings }: CheckedRequest): Callee {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { lstat, readdir, rm } from 'node:fs/promises';
+import { lstat, readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -23,13 +23,15 @@ export async function sweepScratch(directory: string, host: HostProcess, uid: nu
   }
 }
 
-/** Node's own removal goes by whole paths, which a guest can make longer than the kernel takes; and needs readable directories. */
+/**
+ * By another process, which a guest can leave as many files as it likes: Node's own removal reads all names at once. It goes by
+ * whole paths besides, which can be longer than the kernel takes, and needs readable directories.
+ */
 export async function removeTree(directory: string): Promise<void> {
-  const failed = await rm(directory, { recursive: true, force: true, maxRetries: 3 }).then(() => null, (error: unknown) => error);
-  if (failed === null) return;
+  if (await rmdir(directory).then(() => true, () => false)) return;
   const run = promisify(execFile);
-  await run('chmod', ['-R', 'u+rwX', '--', directory]).catch(() => null);
-  await run('rm', ['-rf', '--', directory]).catch(() => {
-    process.emitWarning(`cannot remove ${directory}: ${(failed as Error).message}`, { code: 'RINGFENCE_LEFTOVER' });
-  });
+  const remove = () => run('rm', ['-rf', '--', directory]);
+  await remove()
+    .catch(() => run('chmod', ['-R', 'u+rwX', '--', directory]).catch(() => null).then(remove))
+    .catch((error: Error) => void process.emitWarning(`cannot remove ${directory}: ${error.message}`, { code: 'RINGFENCE_LEFTOVER' }));
 }
