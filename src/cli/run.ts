@@ -27,7 +27,8 @@ Examples:
   yes | ringfence run -- head -1                 standard input and output are passed through
 
 Exit code:
-  the command's own; 124 timeout; 137 out of memory; 126 not executable, 127 not found;
+  the command's own; 124 timeout; 137 out of memory; 152 cpu time; 153 output limit; 130 canceled;
+  126 not executable, 127 not found;
   128+n ended by signal n; 125 the sandbox could not be set up: "ringfence doctor" says why
 `;
 
@@ -40,7 +41,7 @@ export const runCommand: CliCommand = {
       .description(
         'Runs a command in a sandbox that the kernel enforces, and leaves nothing of it behind. The command is a name in PATH ' +
           'or a path; no shell is involved. It sees the files of its runtime and the current directory, read-only; it may ' +
-          'write to /tmp and HOME, which are its own and empty; it has no network but the hosts that are allowed.',
+          'write to /tmp and HOME, which are its own and empty unless the current directory is one of them (--no-cwd); it has no network but the hosts that are allowed.',
       )
       .usage('[flags] -- command [args...]')
       // What follows the command is the command's, with or without the "--".

@@ -13,7 +13,7 @@ Examples:
   ringfence serve --page --runtime node      with a page at http://127.0.0.1:8787/
   SANDBOX_TOKEN=... ringfence serve --host 0.0.0.0 --concurrency 16 --warm 4
 
-Every flag has a variable, named after it below. SANDBOX_TOKEN has no flag: all users of this machine can read a command line.
+Every flag has a variable, named after it above. SANDBOX_TOKEN has no flag: all users of this machine can read a command line.
 SIGTERM or Ctrl-C: what runs is finished, the rest is refused; a second one ends it at once.
 `;
 
