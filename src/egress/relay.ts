@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-import { GrowingBuffer } from './growing.js';
+import { GrowingBuffer } from '../growing-buffer.js';
 
 /** Looks at the guest's bytes before any of them goes on. */
 export interface Gate {

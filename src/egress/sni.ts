@@ -1,5 +1,5 @@
 import { serverName } from './client-hello.js';
-import { GrowingBuffer } from './growing.js';
+import { GrowingBuffer } from '../growing-buffer.js';
 import { openingKind } from './opening.js';
 
 /** What the first bytes of a connection turned out to be. */

@@ -1,4 +1,4 @@
-import { GrowingBuffer } from '../egress/growing.js';
+import { GrowingBuffer } from '../growing-buffer.js';
 
 /**
  * What a sandbox sends: frames of the channel's key, a little-endian u32 with the number of bytes, and so many bytes of

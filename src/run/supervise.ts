@@ -219,14 +219,14 @@ class Supervision {
     this.#streams.endInput();
     const served = this.#outcome === null ? this.#egress?.close(QUIET_MS, this.#drainMs()) : this.#egress?.close(0);
     if (opened === null) {
-      this.#unsubscribe();
       await served;
+      this.#unsubscribe();
       return this.#fail(this.#streams.failure);
     }
     if (this.#outcome !== null) this.#release();
     await this.#streams.drain();
-    this.#unsubscribe();
     const egress = (await served) ?? NO_EGRESS;
+    this.#unsubscribe();
     this.#settle({
       // A launcher that ends without a word was killed, or is broken.
       outcome: this.#outcome ?? (this.#ended === null ? 'spawn-error' : 'exit'),
