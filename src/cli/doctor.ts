@@ -8,7 +8,7 @@ import { locateLauncher, NativeFileError } from '../launcher/locate.js';
 import { Host } from '../run/host.js';
 import { runnerOf } from '../run/run.js';
 import type { CliCommand } from './command.js';
-import { exitCodeOfBroken, wordsOfBroken } from './broken-output.js';
+import { reportBroken } from './broken-output.js';
 import { Output } from './output.js';
 import { UsageError } from './usage-error.js';
 
@@ -66,9 +66,7 @@ async function print(text: string): Promise<number | null> {
   const stdout = new Output(process.stdout);
   void stdout.write(text);
   await stdout.flushed();
-  if (stdout.failure === null) return null;
-  for (const line of wordsOfBroken(stdout.failure)) process.stderr.write(`ringfence: ${line}\n`);
-  return exitCodeOfBroken(stdout.failure);
+  return stdout.failure === null ? null : reportBroken(stdout.failure);
 }
 
 function launcherPath(): string | null {

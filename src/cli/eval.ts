@@ -125,8 +125,7 @@ async function lastWords(answer: GuestAnswer, flags: EvalFlags): Promise<string[
 async function refused({ connections }: GuestAnswer): Promise<string[]> {
   if (connections.length === 0) return [];
   const [{ failedSummary }, { ownAddresses }] = await Promise.all([import('../egress/summary.js'), import('../egress/own-addresses.js')]);
-  // An address range cannot be opened here.
-  return failedSummary(connections, await ownAddresses()).map((line) => line.replace(/; to allow it: .*--allow-private .*$/, '').replace('; to allow it: --allow ', '; to allow it: --net '));
+  return failedSummary(connections, await ownAddresses(), { allow: '--net', allowPrivate: null });
 }
 
 function whatFailed({ code = '', error = '' }: GuestAnswer, { runtime }: EvalFlags): string {

@@ -6,7 +6,7 @@ import { Cancellation, signalExitCode } from './cancellation.js';
 import type { CliCommand } from './command.js';
 import { currentDirectory } from './current-directory.js';
 import { inFlags } from './flag-names.js';
-import { exitCodeOfBroken, wordsOfBroken } from './broken-output.js';
+import { exitCodeOfBroken, reportBroken, wordsOfBroken } from './broken-output.js';
 import { Output } from './output.js';
 import { defineRunFlags } from './run-flags.js';
 import type { RunFlags } from './run-flags.js';
@@ -97,9 +97,7 @@ async function runToJson(options: SandboxOptions, flags: RunFlags): Promise<numb
   void cancellation.came.then(() => stdout.hurry(CANCELED_READER_MS));
   await stdout.flushed();
   cancellation.stop();
-  if (stdout.failure === null) return exitCodeFor(result, cancellation);
-  for (const line of wordsOfBroken(stdout.failure)) process.stderr.write(`ringfence: ${line}\n`);
-  return exitCodeOfBroken(stdout.failure, cancellation.by);
+  return stdout.failure === null ? exitCodeFor(result, cancellation) : reportBroken(stdout.failure, cancellation.by);
 }
 
 /** What a run that failed did not get through to, with the flags that would let it; of any other, what was lost on its way. */

@@ -39,6 +39,12 @@ describe('ringfence run --allow', { timeout: patience(60_000) }, () => {
     expect(address.stderr).toContain('ringfence: refused 10.20.30.40:80: not in the allowlist; to allow it: --allow 10.20.30.40:80 --allow-private 10.20.30.40/32\n');
   });
 
+  it('says the same of a function, in the flags of eval, which opens no private range', async () => {
+    const get = (url: string) => cli(['eval', '--runtime', 'node', '--net', 'api.test', '-'], { input: `export default () => fetch(${JSON.stringify(url)}, { signal: AbortSignal.timeout(2000) })` });
+    expect((await get('http://other.test/')).stderr.split('\n')).toContain('ringfence: refused other.test: not in the allowlist; to allow it: --net other.test');
+    expect((await get('http://10.20.30.40/')).stderr.split('\n')).toContain('ringfence: refused 10.20.30.40:80: not in the allowlist');
+  });
+
   it('says what a run that failed could not connect to', async () => {
     // Port 1 of loopback: nobody is there.
     const flags = ['--allow', 'api.test:1', '--host', 'api.test=127.0.0.1', '--allow-private', '127.0.0.1/32'];
